@@ -2,6 +2,8 @@
 //! scikit-learn's, and clear errors.
 
 use crate::support::*;
+use arrow::array::AsArray;
+use arrow::datatypes::Float64Type;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -230,8 +232,52 @@ fn forests_on_unsuitable_data_or_options_are_refused() {
     train(room.path(), "--preset rf-point --data real --set criterion=variance --set num_trees=3 --model m");
     let ran = run(room.path(), "train --preset rf-point --data data --start-model m --model n");
     assert!(ran.code == 2 && ran.stderr.contains("a forest cannot continue from a model"), "{}", ran.stderr);
-    let ran = run(room.path(), "train --data data --start-model m --model n");
-    assert!(ran.stderr.contains("--start-model is a forest"), "{}", ran.stderr);
+}
+
+/// Boosting on top of a forest: the model is the forest plus a boosted part, on any number of threads, resumed or not.
+#[test]
+fn boosting_starts_from_a_forest() {
+    let room = room();
+    dataset(room.path(), "data", &graded(71, 60, 15), "");
+    dataset(room.path(), "vali", &graded(72, 30, 15), "");
+    train(room.path(), "--preset rf-point --data data --set num_trees=20 --model forest");
+    let common =
+        "--preset mart --data data --valid vali --set num_trees=15 --start-model forest --rounds rounds";
+    let bytes = trained_bytes(room.path(), common);
+    for threads in [1, 2] {
+        assert!(
+            trained_bytes(room.path(), &format!("{common} --threads {threads}")) == bytes,
+            "{threads} threads"
+        );
+    }
+    // Round 0 is the forest alone, the last round is the whole model.
+    let log = rounds_of(&room.path().join("rounds"));
+    for (split, data) in [("train", "data"), ("valid", "vali")] {
+        let errors = course(&log, split, "rmse");
+        assert_eq!(errors.len(), 16, "{split}");
+        assert_close(errors[0], rmse(&predict(room.path(), "forest", data)), 1e-9, split);
+        assert_close(errors[15], rmse(&predict(room.path(), "m", data)), 1e-9, split);
+    }
+    assert!(course(&log, "train", "rmse").is_sorted_by(|one, next| one > next));
+    let model = described(room.path(), "m");
+    let parts: Vec<(&str, &str)> = model["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| (part["name"].as_str().unwrap(), part["combine"].as_str().unwrap()))
+        .collect();
+    assert_eq!(parts, [("trees", "mean"), ("boosting", "sum")]);
+    // The score is the forest's plus the value of the boosted part.
+    run(room.path(), "predict --model m --data vali --parts --output p.parquet").ok();
+    let table = table_of(&room.path().join("p.parquet"));
+    let column =
+        |name: &str| table.column_by_name(name).unwrap().as_primitive::<Float64Type>().values().to_vec();
+    let (score, forest, boosted) = (column("score"), column("part.trees"), column("part.boosting"));
+    assert!((0..score.len()).all(|row| score[row] == forest[row] + boosted[row]));
+    assert_resumes_with_the_same_log(
+        room.path(),
+        "--preset mart --data data --valid vali --start-model forest",
+    );
 }
 
 #[test]

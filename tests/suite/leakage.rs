@@ -47,7 +47,7 @@ fn validation_queries_and_rows_in_the_training_data_are_counted() {
     assert!(all[2].starts_with("warning: c: 360 of 360 rows"), "{all:?}");
     // Equal consecutive numbers as ids may belong to different queries.
     assert!(
-        all[1].ends_with("(unless the ids only count queries: convert with ids that name them)"),
+        all[1].ends_with("(unless ids only number the queries; if so, convert with ids that identify them)"),
         "{all:?}"
     );
     assert_eq!(run(at, "--quiet train --data data --valid data --model m").ok().stderr, "");

@@ -1,4 +1,4 @@
-//! Cluster addresses, and which addresses may be bound without encryption.
+//! Parsing of cluster addresses, and the check of which addresses may be bound without encryption.
 
 use planetree_base::error::{Error, Result};
 use std::borrow::Cow;
@@ -13,26 +13,27 @@ pub enum Address {
         host: String,
         /// Port number.
         port: u16,
-        /// How it is used.
+        /// Tuning options given in the address.
         usage: Usage,
     },
     /// `local:N`: N executors started on this machine.
     Local {
         /// Number of executors.
         executors: usize,
-        /// How they are used.
+        /// Tuning options given in the address.
         usage: Usage,
     },
 }
 
-/// Tuning options after the question mark.
+/// Tuning options of an address, such as `?shares=8&merge=0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Number of shares; one per executor by default.
+    /// Number of shares. `None` means one per executor.
     pub shares: Option<usize>,
-    /// Number of merge tasks, 0 for none; chosen by the number of shares by default.
+    /// Number of merge tasks, or 0 to merge on the driver only. `None` means that it depends on the number of shares.
     pub merge: Option<usize>,
-    /// Requests per level, so that one is computed while the answers of another are in transit.
+    /// Number of requests that a level of a tree is split into, so that executors compute one while the reply to
+    /// another is in transit.
     pub overlap: Option<usize>,
 }
 
@@ -50,9 +51,10 @@ impl Usage {
         Some(usage)
     }
 
-    /// Number of merge tasks for a number of shares.
+    /// Returns the number of merge tasks for a number of shares.
     pub fn mergers(&self, shares: usize) -> usize {
-        /// Shares from which the additional stage costs less than it saves the driver; see docs/scale.md.
+        /// Minimum number of shares at which merge tasks save the driver more time than their additional stage costs;
+        /// see docs/scale.md.
         const MANY: usize = 4;
         match self.merge {
             Some(mergers) => mergers,
@@ -75,7 +77,7 @@ const MOST_MERGERS: usize = 1000;
 pub const MOST_OVERLAP: usize = 8;
 
 impl Address {
-    /// Parses the option's value.
+    /// Parses the value of `--cluster`.
     pub fn parse(text: &str) -> Result<Self> {
         let odd = |problem: &str| {
             Error::usage(
@@ -105,14 +107,14 @@ impl Address {
         Ok(Address::Scheduler { host: host.to_owned(), port: url.port().unwrap_or(PORT), usage })
     }
 
-    /// Tuning options.
+    /// Returns the tuning options.
     pub fn usage(&self) -> Usage {
         match self {
             Address::Scheduler { usage, .. } | Address::Local { usage, .. } => *usage,
         }
     }
 
-    /// Whether everything is on this machine.
+    /// Returns whether all processes of the cluster are on this machine.
     pub fn is_here(&self) -> bool {
         match self {
             Address::Local { .. } => true,
@@ -121,7 +123,7 @@ impl Address {
     }
 }
 
-/// Whether a host is a loopback address or name.
+/// Returns whether a host is a loopback address, or a name that resolves only to such addresses.
 pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
@@ -133,7 +135,7 @@ pub fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// Refuses to bind a public address without certificates, unless the user allows it.
+/// Returns an error if a public address would be bound without encryption and the user has not allowed it.
 pub fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
     if is_loopback(host) || is_allowed {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Assigns shares to executors. A share returns to the executor that had it last, which has its codes and scores cached.
-//! It moves when that executor is gone or when another one has much less load.
+//! Assignment of shares to executors. A share returns to the executor that processed it last, because its codes and
+//! scores are cached there. It moves if that executor is gone or if another executor has much less load.
 
 use super::node::RoundExec;
 use super::share::{groups_of, key_of};
@@ -17,15 +17,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Distribution policy that keeps shares on their executors.
 #[derive(Debug, Default)]
 pub struct ShareAffinity {
-    /// The last executor of each share.
+    /// The executor that processed each share last, by the key of the share.
     homes: Mutex<HashMap<String, String>>,
 }
 
-/// Maximum number of remembered shares. When it is exceeded, all are forgotten, which costs only time.
+/// Maximum number of shares whose executor is remembered. If it is exceeded, all are forgotten. This only costs time,
+/// because states are then rebuilt on other executors.
 const MOST_HOMES: usize = 100_000;
 
 impl ShareAffinity {
-    /// Chooses an executor with free slots for each share.
+    /// Chooses one of the executors for each share.
     fn choose(&self, keys: &[String], executors: &[String]) -> Vec<String> {
         let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
         if homes.len() > MOST_HOMES {
@@ -47,7 +48,7 @@ impl ShareAffinity {
                     if let Some(count) = homes.get(key).and_then(|home| load.get_mut(home)) {
                         *count -= 1;
                     }
-                    // Ties go to the first by name.
+                    // If several executors have the least load, the one whose name sorts first is chosen.
                     let least = load.iter().min_by_key(|(_, count)| **count).map(|(name, _)| (*name).clone());
                     let Some(least) = least else { break };
                     if let Some(count) = load.get_mut(&least) {
@@ -102,7 +103,8 @@ impl DistributionPolicy for ShareAffinity {
                             }
                         }
                     }
-                    // The engine's own stages and merge tasks: balanced over executors.
+                    // Stages of the engine itself and merge tasks have no cached state, so they are spread evenly over
+                    // the executors.
                     None => {
                         let executors = budgets.len();
                         for (place, budget) in budgets.iter_mut().enumerate() {
@@ -128,14 +130,15 @@ impl DistributionPolicy for ShareAffinity {
     }
 }
 
-/// The share of each partition of a stage; `None` for stages that are not ours.
+/// Returns the key of the share that each partition of a stage processes, or `None` if the stage does not run one of
+/// our requests.
 fn keys_of(stage: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
     let children = stage.children();
     let round = children.first()?.downcast_ref::<RoundExec>()?;
     Some(groups_of(&***round.children().first()?)?.iter().map(key_of).collect())
 }
 
-/// Whether all partitions of a stage must run in one task, because it merges them.
+/// Returns whether all partitions of a stage must run in one task, because the stage merges them.
 fn collapses(stage: &Arc<dyn ExecutionPlan>) -> bool {
     let children = stage.children();
     let [child] = children.as_slice() else { return false };
@@ -145,7 +148,7 @@ fn collapses(stage: &Arc<dyn ExecutionPlan>) -> bool {
     child.properties().output_partitioning().partition_count() == 1 || collapses(child)
 }
 
-/// Binds some partitions as a task to an executor.
+/// Assigns partitions of a stage to an executor as one task.
 fn bind(
     stage: &mut RunningStage,
     session: &str,
@@ -153,7 +156,8 @@ fn bind(
     budget: &mut AvailableVcores,
     partitions: Vec<usize>,
 ) -> BoundTask {
-    // Shares run one after another on all threads, so one task serves any number of them.
+    // The shares of a task run one after another, each on all threads. So the task takes only one slot, however many
+    // shares it has.
     let is_one = collapses(&stage.plan) || keys_of(&stage.plan).is_some();
     let consumed = if is_one { 1 } else { (partitions.len() as u32).clamp(1, budget.vcores.max(1)) };
     let task_id = stage.task_infos.len();
@@ -191,9 +195,10 @@ mod tests {
         let first = policy.choose(&keys, &names(&["a", "b"]));
         assert_eq!(first, names(&["a", "b", "a", "b"]));
         assert_eq!(policy.choose(&keys, &names(&["b", "a"])), first);
-        // A partially repeated job requests only some shares.
+        // When a job is partially repeated, only some of the shares are assigned.
         assert_eq!(policy.choose(&keys[1..2], &names(&["a", "b"])), names(&["b"]));
-        // One executor leaves: its shares move to the other, and back to its replacement.
+        // When an executor leaves, its shares move to the other one. Two of the four then move to the executor that
+        // replaces it.
         assert_eq!(policy.choose(&keys, &names(&["a"])), names(&["a", "a", "a", "a"]));
         let after = policy.choose(&keys, &names(&["a", "c"]));
         assert_eq!(after.iter().filter(|home| **home == "c").count(), 2);

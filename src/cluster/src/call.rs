@@ -1,4 +1,4 @@
-//! Running a job on all shares of some data.
+//! Runs a job on all shares of a dataset.
 
 use super::client::{ClusterRequest, SchedulerClient};
 use super::merge::MergePlan;
@@ -10,22 +10,23 @@ use planetree_base::job::Job;
 
 /// A job to run on all shares.
 pub struct JobCall<'a, J: Job> {
-    /// The command.
+    /// The command that the job belongs to.
     pub command: &'a Command,
     /// The job.
     pub job: &'a J,
-    /// What executors that lack the state make it from.
+    /// The data that executors build their state from if they do not have it.
     pub snapshot: &'a J::Snapshot,
     /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// File group of each share.
+    /// The file group that identifies each share.
     pub groups: &'a [FileGroup],
-    /// How executors merge the partials, if they do.
+    /// How executors merge the partials. `None` means that they do not.
     pub merge_plan: Option<MergePlan>,
 }
 
 impl SchedulerClient {
-    /// Runs a job. Returns the partials of all shares, in order; if executors merge them, the blocks of all shares.
+    /// Runs a job and returns its partials in order. There is one partial per share, or one per block if executors
+    /// merge the shares.
     pub fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
         let blocks = call.merge_plan.map_or(1, |plan| plan.blocks());
         let replies = self.ask(&ClusterRequest {

@@ -1,5 +1,5 @@
-//! The driver's client: a request is sent as a physical plan, and the replies of all shares are returned in order.
-//! Transient failures are retried; the engine itself repeats tasks of lost executors.
+//! The driver's connection to the scheduler. Each request is sent as a physical plan, and the replies of all shares are
+//! returned in order. Transient failures are retried. If an executor is lost, the engine itself repeats its tasks.
 
 use super::codec::RoundCodec;
 use super::merge::{ALL_SHARES, MergePlan};
@@ -27,24 +27,26 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum message size in bytes: a plan with all trees so far, or a piece of an answer.
+/// Maximum message size in bytes. The largest messages are plans that carry all trees grown so far, and pieces of
+/// replies.
 pub const MESSAGE_BYTES: usize = 256 << 20;
 
-/// How long failures are retried.
+/// How long failed requests are retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same before the first answer, when a configuration error is more likely.
+/// How long failed requests are retried before the first reply has arrived. It is shorter, because early failures
+/// usually have a wrong configuration as their cause.
 const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long executors may take to answer a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Number of tasks of a probe, and thus the maximum number of executors found.
+/// Number of tasks of a probe, and therefore the maximum number of executors that can be found.
 const PROBES: usize = 64;
 
 /// Client of a cluster's scheduler.
 pub struct SchedulerClient {
-    /// Address as given by the user, for messages.
+    /// The address that messages show: host and port, without the scheme.
     shown: String,
     url: String,
     session: String,
@@ -55,36 +57,37 @@ pub struct SchedulerClient {
 /// Network traffic between driver and cluster.
 #[derive(Debug, Default, Clone)]
 pub struct Traffic {
-    /// Per level: milliseconds, bytes received, and the largest answer of a share or block.
+    /// One entry per tree level: its duration in milliseconds, the bytes received, and the size of the largest reply.
     pub levels: Vec<(f64, u64, u64)>,
-    /// Bytes of plans sent, for all levels.
+    /// Bytes of all requests sent, counted once per share.
     pub sent: u64,
-    /// Number of repeated requests.
+    /// Number of requests that were repeated after a failure.
     pub repeated: u64,
-    /// Bytes received, for all requests.
+    /// Bytes of all replies received.
     pub received: u64,
-    /// Number of times a share was rebuilt.
+    /// Number of requests that were repeated with a snapshot, because an executor had lost its state.
     pub rebuilt: u64,
 }
 
 /// A request to all shares.
 pub struct ClusterRequest<'a> {
-    /// The task.
+    /// The task that every share executes.
     pub task: &'a Task,
-    /// Serialised job, if the task is to run one.
+    /// The serialised job, or no bytes if the task is not to run a job.
     pub job: Vec<u8>,
-    /// Serialised snapshot, for executors that lack the state.
+    /// Serialises the snapshot that executors build their state from if they do not have it.
     pub snapshot: &'a dyn Fn() -> Vec<u8>,
     /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// File group of each share.
+    /// The file group that identifies each share.
     pub groups: &'a [FileGroup],
-    /// How executors merge the partials of the named job, if they do; the blocks of all shares then arrive as one.
+    /// How executors merge the partials, and the name of the job. Replies then contain one block each, merged over all
+    /// shares.
     pub merge: Option<(MergePlan, &'static str)>,
 }
 
 impl SchedulerClient {
-    /// A client of the scheduler at a host and port.
+    /// Creates a client for the scheduler at a host and port. It connects when the first request is sent.
     pub fn new(host: &str, port: u16, security: Security) -> Self {
         let scheme = if security.uses_tls() { "https" } else { "http" };
         SchedulerClient {
@@ -96,17 +99,17 @@ impl SchedulerClient {
         }
     }
 
-    /// URL of the scheduler.
+    /// Returns the URL of the scheduler.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Traffic so far.
+    /// Returns the traffic since the client was created.
     pub fn traffic(&self) -> Traffic {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lists the executors.
+    /// Finds the executors by sending probes, and checks that they run the same build.
     pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
         let command = Command { run: "probe".to_owned(), ..Command::default() };
         let probes: Vec<Range<usize>> = (0..PROBES).map(|probe| probe..probe + 1).collect();
@@ -135,7 +138,7 @@ impl SchedulerClient {
         Ok(executors.into_iter().collect())
     }
 
-    /// Sends a request to all shares and waits for their replies, in share order.
+    /// Sends a request to all shares and returns their replies in share order.
     pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Reply>> {
         let mut question =
             RoundRequest { task: request.task.to_bytes(), job: request.job.clone(), snapshot: Vec::new() };
@@ -179,14 +182,14 @@ impl SchedulerClient {
         }
     }
 
-    /// Tells all shares that a command is over. Best effort.
+    /// Tells the executors to release the state of a finished command. Failures are ignored.
     pub fn forget(&self, command: &Command, groups: &[FileGroup]) {
         let question =
             RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
-    /// Waits before the next attempt; an error if the time for retries has passed.
+    /// Waits before the next attempt, or returns an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
         let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
@@ -209,7 +212,7 @@ impl SchedulerClient {
         let config = self.security.client(
             SessionConfig::new_with_ballista()
                 .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES)
-                // Large files would be split at arbitrary bytes, but shares consist of row groups.
+                // The engine would split large files at arbitrary bytes, but a share must consist of whole row groups.
                 .with_repartition_file_scans(false),
         );
         let (url, session) = (self.url.clone(), self.session.clone());
@@ -224,7 +227,7 @@ impl SchedulerClient {
         execution.boxed()
     }
 
-    /// Sends a request once. The inner error may be retried.
+    /// Sends a request once. The outer error is permanent; the inner error describes a failure that may be retried.
     fn send(
         &self,
         question: &RoundRequest,
@@ -266,7 +269,7 @@ impl SchedulerClient {
                 false => Err(format!("{came} of {expected} shares came back")),
             });
         }
-        // Failures and missing state are not merged; one such reply decides.
+        // Replies that report a failure or a missing state are not merged. If there are any, only these are returned.
         let is_other = |(share, _): &(u64, u64)| *share != ALL_SHARES;
         if replies.keys().any(is_other) {
             let others = replies.into_iter().filter(|(place, _)| is_other(place));
@@ -289,7 +292,7 @@ impl SchedulerClient {
         }
     }
 
-    /// The error for a failure that retrying cannot fix.
+    /// Returns the error to report if a failure is permanent, so that retrying cannot help.
     fn is_final(&self, text: &str) -> Option<Error> {
         let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
         if says(&["certificate", "Certificate", "fatal alert"]) {
@@ -323,7 +326,7 @@ impl SchedulerClient {
         None
     }
 
-    /// Whether the cluster has answered any request.
+    /// Returns whether the cluster has answered any request.
     fn has_answered(&self) -> bool {
         self.traffic().sent > 0
     }
@@ -342,7 +345,7 @@ impl SchedulerClient {
         Ok(Some(replies))
     }
 
-    /// Records a level, which may have taken several requests.
+    /// Records the duration and the traffic of a tree level, which may have taken several requests.
     pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
         let milliseconds = time.as_secs_f64() * 1000.0;
         tracing::info!(
@@ -369,7 +372,7 @@ impl SchedulerClient {
         Error::place(&self.shown, "the scheduler has no executors", "start one with `planetree executor`")
     }
 
-    /// The error for a reply of another kind.
+    /// Returns the error for a reply that does not fit the request.
     pub fn unexpected_answer(&self) -> Error {
         Error::place(
             &self.shown,
@@ -379,7 +382,7 @@ impl SchedulerClient {
     }
 }
 
-/// A unique name for a command.
+/// Returns a name for a command that is unique across machines and processes.
 pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())
@@ -389,8 +392,8 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
-/// A scan that is never executed: it tells the engine which shares exist. All files are declared local, so that the
-/// scheduler needs no access to object stores.
+/// Creates a scan that tells the engine which shares exist, and is never executed. All files are declared local, so
+/// that the scheduler needs no access to object stores.
 pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
     let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
     let config =

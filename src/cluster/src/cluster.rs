@@ -27,43 +27,46 @@ use planetree_train::{Backend, TrainRequest};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A cluster whose executors hold the rows of a training, score rows or evaluate rankings.
+/// A cluster, either already running or started on first use. Its executors hold the rows of a training, score rows or
+/// evaluate rankings.
 pub struct Cluster {
     address: Address,
     security: Security,
-    /// Total threads of executors that are started on this machine.
+    /// Number of threads that are divided among the executors if they are started on this machine.
     threads: usize,
     instance_credentials: bool,
     training: Mutex<Option<ActiveTraining>>,
-    /// Traffic of closed connections.
+    /// Traffic of the last connection that was closed.
     traffic: Mutex<Traffic>,
 }
 
 /// A connection to a running cluster.
 pub struct Connection {
-    /// Client of its scheduler.
+    /// The client of the cluster's scheduler.
     pub client: Arc<SchedulerClient>,
-    /// Its executors.
+    /// All executors of the cluster.
     pub executors: Vec<ExecutorIdentity>,
-    /// Processes started for this command, which end with it.
+    /// The scheduler and executors that were started for this command, if any. They are stopped when the connection is
+    /// dropped.
     _local: Option<LocalCluster>,
 }
 
 impl Connection {
-    /// Total threads of all executors.
+    /// Returns the total number of threads of all executors.
     pub fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
     }
 }
 
-/// The training in progress.
+/// The training in progress. It owns the connection, so that the cluster lives as long as the training.
 struct ActiveTraining {
     session: Arc<TrainingSession>,
     _connection: Connection,
 }
 
 impl Cluster {
-    /// A cluster to connect to on first use, or to start on this machine with the given number of threads.
+    /// Creates a cluster that is connected to on first use. If the address is local, it is started then, and its
+    /// executors share the given number of threads.
     pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
         Cluster {
             address,
@@ -75,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// Traffic so far.
+    /// Returns the traffic of the current training, or of the last closed connection if no training is in progress.
     pub fn traffic(&self) -> Traffic {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         match &*training {
@@ -84,22 +87,22 @@ impl Cluster {
         }
     }
 
-    /// Saves the traffic of a connection before it is closed.
+    /// Saves the traffic of a connection, because its client is about to be dropped.
     pub(super) fn keep_traffic(&self, connection: &Connection) {
         *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = connection.client.traffic();
     }
 
-    /// The address given by the user.
+    /// Returns the address given by the user.
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Certificates and token.
+    /// Returns the certificates and the token.
     pub(super) fn security(&self) -> &Security {
         &self.security
     }
 
-    /// A command on some data.
+    /// Creates a command on the given data. The fingerprint identifies the content of the data.
     pub(super) fn command(&self, data: String, fingerprint: String) -> Command {
         Command { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
     }
@@ -112,7 +115,8 @@ impl Cluster {
             }
             Address::Local { executors, .. } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
-                // Reachable from this machine only, and ends with the command.
+                // A local cluster needs no certificates or token: it is reachable only from this machine and stops when
+                // the command ends.
                 let client = SchedulerClient::new("127.0.0.1", local.port(), Security::default());
                 (Some(local), client)
             }
@@ -127,7 +131,7 @@ impl Cluster {
         Ok(Connection { client: Arc::new(client), executors, _local: local })
     }
 
-    /// Number of shares: one per executor unless `shares=N` is given.
+    /// Returns the number of shares, which is one per executor unless the address sets `shares=N`.
     pub(super) fn share_count(&self, executors: usize) -> usize {
         self.address.usage().shares.unwrap_or(executors)
     }
@@ -148,7 +152,8 @@ impl Cluster {
     }
 }
 
-/// What of a boosted training a cluster does not support.
+/// Checks whether a cluster supports a boosted training. Otherwise, returns the name of the unsupported feature as an
+/// error.
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
         BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
@@ -165,7 +170,8 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
     }
 }
 
-/// The partitions of each share, at most `most`. Workers of streaming candidates are not divided.
+/// Returns the partitions of each of at most `most` shares. With streaming candidates, all partitions of a worker go to
+/// the same share.
 fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let candidates = parameters.boost().map(|boost| boost.candidates);
     let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
@@ -175,9 +181,9 @@ fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize
     divide(&of_workers, most).into_iter().map(whole).collect()
 }
 
-/// Rejects bins that are too large to be sent to executors.
+/// Checks that the bins are small enough to be sent to executors in one message.
 fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
-    /// Maximum bytes of a value as a cut and as a centre.
+    /// Maximum serialised size of a distinct value, which is sent both as a cut and as a centre.
     const BYTES: usize = 10;
     let values: usize = data.binning.features.iter().map(FeatureBins::codes).sum();
     if values > MESSAGE_BYTES / BYTES {
@@ -190,7 +196,7 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
     Ok(())
 }
 
-/// The location of the dataset as sent to executors.
+/// Returns the location of a dataset in the form sent to executors. Local paths become absolute.
 pub fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
@@ -287,14 +293,14 @@ impl Backend for Cluster {
     }
 }
 
-/// Bins the features from the summaries of all shares, a batch of features at a time.
+/// Bins the features. To limit memory, the executors summarise one batch of features at a time.
 fn survey(
     session: &TrainingSession,
     request: &TrainRequest,
     source: &LabelledData,
     options: &BinOptions,
 ) -> Result<BinnedData> {
-    /// Maximum bytes of summaries per batch; a run takes 8.
+    /// Maximum size of the summaries of a batch. Each row contributes at most 8 bytes per feature.
     const BYTES: u64 = 256 << 20;
     let kept =
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };

@@ -1,4 +1,4 @@
-//! Codec for our plan nodes: their payload as bytes; everything else is left to the engine's own codec.
+//! Serialisation of our plan nodes. All other nodes are left to the engine's own codec.
 
 use super::merge::{MergeBlocks, MergeExec};
 use super::node::{RoundExec, RoundRequest};
@@ -10,7 +10,7 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use planetree_base::wire::{WireReader, WireWriter};
 use std::sync::Arc;
 
-/// Prefixes of our encoded nodes; the engine's own encodings never start with them.
+/// Prefixes that mark our plan nodes in serialised form. The engine's own encodings never start with them.
 const ROUND: &[u8] = b"\xFFplanetree round\xFF";
 const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 

@@ -1,5 +1,5 @@
-//! Evaluating rankings on a cluster: executors judge the queries of row groups; the driver joins queries that continue
-//! in the next row group and aggregates in row order.
+//! Evaluation of rankings on a cluster. Executors evaluate the queries of row groups. The driver joins queries that
+//! continue in the next row group, and aggregates the values in row order.
 
 use super::cluster::{Cluster, place_of};
 use super::row_group_scan::{RowGroupScan, waves};

@@ -1,5 +1,5 @@
-//! Running tasks on an executor. It caches the open data and the states of jobs between the requests of a command. A
-//! state that is missing or behind is made from the data, or from a snapshot that the driver sends.
+//! Execution of tasks on an executor. Between the requests of a command, it caches the open data and the states of
+//! jobs. A state that is missing or outdated is rebuilt from the data, or from a snapshot that the driver sends.
 
 use super::registry::RegisteredJob;
 use super::share::{key_of, parts_of};
@@ -16,13 +16,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without a request after which a command is presumed finished. If it was not, its states are rebuilt.
+/// Time without a request after which a command is presumed finished and its states are dropped. If the command does
+/// continue, they are rebuilt.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// The cache of this process.
+/// The cache of this executor process.
 static CACHE: LazyLock<ExecutorCache> = LazyLock::new(ExecutorCache::default);
 
-/// Name of this executor in messages: its host and process id.
+/// Returns the name of this executor in messages, which consists of its host and process id.
 pub fn name() -> String {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -50,22 +51,22 @@ pub fn set_limit(bytes: u64) {
 
 /// A task for one share, as it arrives in a plan.
 pub struct ShardRequest<'a> {
-    /// The task.
+    /// The task to execute.
     pub task: &'a Task,
-    /// Maximum number of blocks of the reply.
+    /// Maximum number of blocks that the reply may consist of.
     pub blocks: usize,
     /// The serialised job.
     pub job: &'a [u8],
     /// The serialised snapshot; empty if none was sent.
     pub snapshot: &'a [u8],
-    /// Identifies the share.
+    /// Key that identifies the share.
     pub key: &'a str,
-    /// The parts of the share.
+    /// Indices of the row groups of the share.
     pub parts: &'a [usize],
 }
 
-/// Handles a task for the share that a file group identifies. Returns the share's number, which is that of its first
-/// part, and the reply, in blocks.
+/// Executes a task for the share that a file group identifies. Returns the number of the share, which is the index of
+/// its first row group, and the blocks of the reply.
 pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u64, Vec<Reply>) {
     let (key, parts) = (key_of(group), parts_of(group));
     let work = || -> Result<Vec<Reply>> {
@@ -98,7 +99,7 @@ pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u
     (parts.first().map_or(0, |first| *first as u64), replies)
 }
 
-/// Runs a job on a shard.
+/// Runs a job on a shard and returns the blocks of its partial as replies.
 pub fn run<J: Job>(cache: &ExecutorCache, request: &ShardRequest<'_>) -> Result<Vec<Reply>> {
     let job: J = unpack(request.job)?;
     let data = cache.data(request.task, &job)?;
@@ -118,7 +119,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything that an executor keeps between requests.
+/// Open data and states that an executor keeps between requests.
 #[derive(Default)]
 pub struct ExecutorCache {
     index: Mutex<CacheIndex>,
@@ -130,7 +131,7 @@ struct CacheIndex {
     limit: Option<u64>,
 }
 
-/// The open data of a command, or a state, and the time of its last use.
+/// The open data or one state of a command, with the time of its last use.
 struct CacheSlot {
     run: String,
     used: Mutex<Instant>,
@@ -139,7 +140,7 @@ struct CacheSlot {
 }
 
 impl CacheSlot {
-    /// What the slot holds.
+    /// Returns the content of a slot, or `None` if it is empty.
     fn get<T: Send + Sync + 'static>(held: &Option<Arc<dyn Any + Send + Sync>>) -> Option<Arc<T>> {
         held.clone()?.downcast().ok()
     }
@@ -153,7 +154,7 @@ impl CacheSlot {
 }
 
 impl ExecutorCache {
-    /// The data of a command; an error if their content differs from the driver's.
+    /// Returns the open data of a command, or an error if their content differs from what the driver has.
     fn data<J: Job>(&self, task: &Task, job: &J) -> Result<Arc<J::Data>> {
         let slot = self.slot(task, type_name::<J::Data>());
         let mut held = lock(&slot.held);
@@ -169,8 +170,8 @@ impl ExecutorCache {
         Ok(data)
     }
 
-    /// Runs a job with the cached state, or with a new one if that is missing or behind. `None` if a new one takes a
-    /// snapshot that was not sent.
+    /// Runs a job with the cached state, or with a new one if the cached state is missing or outdated. Returns `None`
+    /// if the new state needs a snapshot and none was sent.
     fn map<J: Job>(
         &self,
         job: &J,
@@ -194,10 +195,10 @@ impl ExecutorCache {
         }
         let mut held = lock(&slot.held);
         let state = match CacheSlot::get::<J::State>(&held) {
-            // Another request has rebuilt it in the meantime.
+            // Another request has replaced the outdated state in the meantime.
             Some(state) if tried.as_ref().is_none_or(|tried| !Arc::ptr_eq(tried, &state)) => state,
             stale => {
-                // Free the stale state first, so that two copies never exist at once.
+                // Free the outdated state first, so that the two never occupy memory at the same time.
                 drop((stale, tried, held.take()));
                 let snapshot = match request.snapshot {
                     [] => None,
@@ -229,7 +230,7 @@ impl ExecutorCache {
         slot.clone()
     }
 
-    /// Evicts the least recently used states until the rest fits the limit, except the one in use.
+    /// Evicts the least recently used states until the rest fit within the limit. The state in `at_hand` is kept.
     fn make_room(&self, at_hand: &Arc<CacheSlot>) {
         let mut index = lock(&self.index);
         let Some(limit) = index.limit else { return };

@@ -8,11 +8,12 @@
 //!            └──────────────── merged partials ─────────────────┘
 //! ```
 //!
-//! With many shares, some executors merge the partials of all shares before the driver does; see [`merge`]. The jobs
-//! are those of the other crates; [`registry`] lists them.
+//! With many shares, merge tasks on executors combine the partials before they reach the driver; see [`merge`]. The
+//! jobs are defined in other crates; [`registry`] lists them.
 //!
-//! - *share*: a range of neighbouring row groups held by one executor; to a job it is a shard;
-//! - *request*: a job, sent to all shares; *reply*: the partial of one share, or why there is none.
+//! - *share*: a range of neighbouring row groups held by one executor; a job calls it a shard;
+//! - *request*: a job, sent to all shares;
+//! - *reply*: the partial of one share, or the reason why there is none.
 
 mod address;
 mod affinity;

@@ -1,5 +1,6 @@
-//! A cluster on this machine, for tests and experiments: a scheduler and some executors, each its own process. They exit
-//! with the process that started them: their standard input is a pipe from it, which closes even if it is killed.
+//! A cluster on this machine, for tests and experiments. It consists of a scheduler and executors, each in its own
+//! process. Their standard input is a pipe from the process that started them. The pipe closes when that process ends,
+//! even if it is killed, and they then exit.
 
 use super::client::SchedulerClient;
 use super::task::ExecutorIdentity;
@@ -10,20 +11,20 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running local cluster; dropping it stops its processes.
+/// A running cluster on this machine. Its processes are stopped when it is dropped.
 pub struct LocalCluster {
     port: u16,
     executors: usize,
     children: Vec<Child>,
-    /// Work directories of the executors.
+    /// Contains the working directories of the executors, and is deleted on drop.
     _folder: tempfile::TempDir,
 }
 
-/// Maximum time for the processes to start.
+/// Maximum time that the processes may take to start.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl LocalCluster {
-    /// Starts a scheduler and some executors, which divide the threads among them.
+    /// Starts a scheduler and executors, which share the given number of threads.
     pub fn start(executors: usize, threads: usize) -> Result<Self> {
         interrupt::be_orderly(); // from here on there are processes and a directory to clean up
         let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", error))?;
@@ -57,7 +58,7 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    /// The scheduler's port.
+    /// Returns the port of the scheduler.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -114,7 +115,7 @@ impl LocalCluster {
 
 impl Drop for LocalCluster {
     fn drop(&mut self) {
-        // They exit when their standard input closes; the rest are killed.
+        // The processes exit when their standard input closes. Those that do not exit in time are killed.
         for child in &mut self.children {
             drop(child.stdin.take());
         }
@@ -129,16 +130,16 @@ impl Drop for LocalCluster {
     }
 }
 
-/// A free port.
+/// Finds a free port.
 pub fn free_port() -> Result<u16> {
     free_ports::<1>().map(|[port]| port)
 }
 
-/// Some distinct free ports.
+/// Finds distinct free ports.
 pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let failed = |error: std::io::Error| Error::io("127.0.0.1", "listen at", error);
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    // Keep all of them bound until the last is found.
+    // All listeners stay open until the last port is found, so that no port is returned twice.
     let listeners: Vec<TcpListener> =
         (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(failed)?;
     let mut ports = [0; COUNT];

@@ -1,5 +1,5 @@
-//! Merging on executors: each merge task merges some blocks of all shares. So the amount of data that the driver
-//! receives does not grow with the number of executors.
+//! Merging of partials on executors. Each merge task merges some of the blocks over all shares, so the amount of data
+//! that the driver receives does not grow with the number of executors.
 //!
 //! ```text
 //! shares: partials in blocks ──by block──► merge tasks: merged over all shares ──► driver
@@ -24,10 +24,11 @@ use planetree_sql::{Operator, OperatorExec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Blocks per merge task. Blocks are assigned by hash, which is balanced only for many of them.
+/// Number of blocks per merge task. Blocks are assigned to tasks by hash, which balances the load only if there are
+/// many blocks.
 const BLOCKS_EACH: usize = 4;
 
-/// Share number of a reply that was merged over all shares.
+/// Share number that marks a reply as merged over all shares.
 pub const ALL_SHARES: u64 = u64::MAX;
 
 /// How partials are merged on executors.
@@ -38,12 +39,12 @@ pub struct MergePlan {
 }
 
 impl MergePlan {
-    /// Maximum number of blocks per partial.
+    /// Returns the maximum number of blocks of a partial.
     pub fn blocks(&self) -> usize {
         self.mergers * BLOCKS_EACH
     }
 
-    /// Adds the merging of a job's partials to a plan.
+    /// Extends a plan so that the replies are merged by the given job.
     pub fn of(&self, job: &str, replies: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
         let shuffled = RepartitionExec::try_new(replies, by_block)?;
@@ -51,13 +52,13 @@ impl MergePlan {
     }
 }
 
-/// Plan node that merges blocks; its input is partitioned by block.
+/// Plan node that merges blocks. All replies with the same block must be in the same partition of its input.
 pub type MergeExec = OperatorExec<MergeBlocks>;
 
 /// The operator of [`MergeExec`].
 #[derive(Debug, Clone)]
 pub struct MergeBlocks {
-    /// The name of the job.
+    /// The name of the job whose partials are merged.
     pub job: String,
 }
 
@@ -92,7 +93,8 @@ impl Operator for MergeBlocks {
     }
 }
 
-/// Merges partials by block, in the order of their shares. Other replies pass through.
+/// Merges partials with the same block number, in the order of their shares. Replies that are not partials pass through
+/// unchanged.
 fn merge(batches: &[RecordBatch], job: &str) -> Result<Vec<Result<RecordBatch>>> {
     let damaged = || DataFusionError::Execution("an answer arrived damaged".to_owned());
     let job = RegisteredJob::find(job).map_err(|error| DataFusionError::Execution(error.to_string()))?;
@@ -153,7 +155,7 @@ mod tests {
             [((2, 0), Reply::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
         );
         assert_eq!(merged[&(2, 0)].sender, "far");
-        // Cells of another kind.
+        // Weighted and unweighted cells cannot be merged.
         let weighted = Reply::Block { of: 2, partial: cells(true, 1) };
         let mixed = to_batches(3, 0, &weighted, "far").into_iter().collect::<Result<Vec<_>>>().unwrap();
         assert!(merge(&[batches.clone(), mixed].concat(), Level::NAME).is_err());

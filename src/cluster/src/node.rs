@@ -1,8 +1,8 @@
-//! A request as a physical plan: one node over a scan of the dataset's files. Each partition of the plan is a share, and
-//! the executor that runs it handles the task of the node.
+//! Representation of a request as a physical plan, which is one node over a scan of the dataset's files. Each partition
+//! of the plan is a share, and the executor that runs the partition executes the task of the node on it.
 //!
-//! The scan is never executed. It exists because the engine distributes the file groups of a scan to its executors; the
-//! data are read by our own reader, which checks every byte against the dataset's manifest.
+//! The scan is never executed. It exists because the engine distributes work by the file groups of a scan. The data are
+//! read by our own reader, which checks every byte against the dataset's manifest.
 
 use super::executor::answer;
 use super::share::groups_of;
@@ -22,27 +22,28 @@ use std::fmt;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum bytes of a reply in one row.
+/// Maximum number of bytes of a reply in one row. Longer replies are split into several rows.
 const PIECE: usize = 1 << 20;
 
-/// The column that replies are partitioned by before they are merged.
+/// Name of the column by which replies are partitioned before they are merged.
 pub const BLOCK: &str = "block";
 
-/// Plan node that executes a task on every share, one per file group of its scan.
+/// Plan node that executes a task on every share. Each file group of its scan is a share.
 pub type RoundExec = OperatorExec<RoundRequest>;
 
-/// The payload of a plan: the operator of [`RoundExec`].
+/// The serialised request that a [`RoundExec`] carries.
 #[derive(Clone, PartialEq, Default)]
 pub struct RoundRequest {
     /// Serialised [`Task`].
     pub task: Vec<u8>,
-    /// Serialised snapshot for executors that lack the state; empty if none is expected to.
+    /// Serialised snapshot for executors that lack the state. It is empty if all executors are expected to have the
+    /// state.
     pub snapshot: Vec<u8>,
-    /// Serialised job, if the task is to run one.
+    /// Serialised job, or no bytes if the task is not to run a job.
     pub job: Vec<u8>,
 }
 
-/// The columns of replies: share, block, piece of the block, bytes, checksum, sender.
+/// Returns the schema of replies: share, block, number of the piece within the block, bytes, checksum and sender.
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
@@ -55,7 +56,7 @@ pub fn schema() -> SchemaRef {
 }
 
 impl RoundRequest {
-    /// Number of bytes.
+    /// Returns the total size in bytes.
     pub fn len(&self) -> usize {
         self.task.len() + self.snapshot.len() + self.job.len()
     }
@@ -116,7 +117,7 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-/// Cuts a reply into pieces that fit a message.
+/// Splits a reply into pieces that fit into messages, with one batch per piece.
 pub fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Result<RecordBatch>> {
     let bytes = compact::to_bytes(reply);
     let batch = |(piece, bytes): (u64, &[u8])| {
@@ -136,16 +137,16 @@ pub fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Re
 /// A reassembled reply.
 #[derive(Debug, Default, PartialEq)]
 pub struct ReceivedReply {
-    /// Its bytes.
+    /// The serialised reply.
     pub bytes: Vec<u8>,
-    /// The executor that sent them.
+    /// Name of the executor that sent the reply.
     pub sender: String,
 }
 
-/// Share and block of a reply.
+/// Share number and block number of a reply.
 pub type ReplyKey = (u64, u64);
 
-/// Reassembles replies, in the order of shares and blocks. `None` if a piece is missing or damaged.
+/// Reassembles replies from their pieces, sorted by share and block. Returns `None` if a piece is missing or damaged.
 pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<ReplyKey, ReceivedReply>> {
     let mut pieces: BTreeMap<(ReplyKey, u64), ReceivedReply> = BTreeMap::new();
     for batch in batches {

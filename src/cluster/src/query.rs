@@ -1,6 +1,6 @@
-//! SQL on a cluster with the engine's own operators, stages and shuffles. We add our functions and object stores to
-//! client, scheduler and executors. Physical plans are sent: table names, which are paths here, would be lost in a
-//! serialised logical plan.
+//! SQL queries on a cluster. The engine's own operators, stages and shuffles execute them; this module adds our
+//! functions and object stores to the client, the scheduler and the executors. The client sends physical plans, because
+//! a serialised logical plan would lose the table names, which are paths.
 
 use super::client::{MESSAGE_BYTES, run_name};
 use super::cluster::Cluster;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use url::Url;
 
 impl Cluster {
-    /// The cluster as a target for queries.
+    /// Connects to the cluster and returns it as a backend for SQL queries.
     pub fn queries(&self) -> Result<SqlCluster> {
         let connection = self.reach()?;
         let (url, security, address) =
@@ -70,12 +70,12 @@ impl Cluster {
     }
 }
 
-/// The cause of a remote error, without the wrapping that the engine adds.
+/// Extracts the cause of a remote error from the text that the engine wraps around it.
 fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = error.find_root().to_string();
     let text = text.split("message: \"").last().unwrap_or(&text);
     let text = text.split("\", metadata").next().unwrap_or(text);
-    // The innermost cause of failed tasks.
+    // Failed tasks are nested; the last one is the innermost cause.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
     planetree_sql::to_engine_error(ours(text).unwrap_or_else(|| {
         Error::place(
@@ -86,7 +86,7 @@ fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     }))
 }
 
-/// An error of our functions, which travels as its debugging text.
+/// Restores an error of our own functions, which arrives as its `Debug` output. Returns `None` for all other errors.
 fn ours(text: &str) -> Option<Error> {
     if let Some((_, rest)) = text.split_once("Bug { at: \"") {
         let (at, rest) = rest.split_once("\", problem: \"")?;
@@ -101,12 +101,12 @@ fn ours(text: &str) -> Option<Error> {
     Some(Error::place(place, problem, remedy))
 }
 
-/// Configures a session as a client of the cluster.
+/// Configures a session as a client of the cluster, with its certificates and token.
 pub fn client_config(config: SessionConfig, security: &Security) -> SessionConfig {
     security.client(config.with_ballista_grpc_client_max_message_size(MESSAGE_BYTES))
 }
 
-/// Session of the scheduler for its clients. It neither plans nor reads.
+/// Creates the session that the scheduler uses for a client. The scheduler neither plans queries nor reads data.
 pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     let environment = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(NoStores::default()));
     let state = SessionStateBuilder::new_from_existing(default_session_builder(config)?);
@@ -118,7 +118,7 @@ pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     Ok(state)
 }
 
-/// The functions of an executor.
+/// Returns the functions that executors need for our queries.
 pub fn executor_functions() -> BallistaFunctionRegistry {
     let mut all = BallistaFunctionRegistry::default();
     let ours = distributed_functions().into_iter();
@@ -127,7 +127,7 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
     all
 }
 
-/// Runtime environment of an executor: temporary files and object stores.
+/// Creates the runtime environment of an executor, with its object stores and its directory for temporary files.
 pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
         .with_object_store_registry(Arc::new(LazyStores::default()))
@@ -135,7 +135,7 @@ pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
         .build_arc()
 }
 
-/// Object stores, opened on first use with the credentials of this process.
+/// Object stores that are opened on first use, with the credentials of this process.
 #[derive(Debug, Default)]
 struct LazyStores {
     known: DefaultObjectStoreRegistry,
@@ -164,7 +164,7 @@ impl ObjectStoreRegistry for LazyStores {
     }
 }
 
-/// Empty stores for every URL: the scheduler only forwards plans and needs no credentials.
+/// Object stores of the scheduler, all of which are empty. It only forwards plans, so it needs no credentials.
 #[derive(Debug, Default)]
 struct NoStores {
     known: DefaultObjectStoreRegistry,

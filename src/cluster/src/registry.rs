@@ -1,4 +1,4 @@
-//! The jobs that executors can run: one line each.
+//! The table of all jobs that executors can run.
 
 use super::executor::{ExecutorCache, ShardRequest, run};
 use super::task::Reply;
@@ -20,12 +20,12 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<JudgeRows>(),
 ];
 
-/// A job by name.
+/// A job that can be found by its name.
 pub struct RegisteredJob {
     name: &'static str,
-    /// Runs the job on a shard.
+    /// Runs the job on a shard and returns the blocks of its partial.
     pub run: fn(&ExecutorCache, &ShardRequest<'_>) -> Result<Vec<Reply>>,
-    /// Merges serialised partials, in order.
+    /// Merges serialised partials, given in the order of their shares.
     pub merge: fn(&[Bytes]) -> Result<Bytes>,
 }
 
@@ -34,7 +34,7 @@ impl RegisteredJob {
         RegisteredJob { name: J::NAME, run: run::<J>, merge: merge::<J> }
     }
 
-    /// The job with a name.
+    /// Finds a job by its name.
     pub fn find(name: &str) -> Result<&'static RegisteredJob> {
         JOBS.iter().find(|job| job.name == name).ok_or_else(|| {
             Error::usage(
@@ -45,7 +45,7 @@ impl RegisteredJob {
     }
 }
 
-/// Reads a partial.
+/// Deserialises and validates a partial.
 pub fn read_partial<P: Partial>(bytes: &Bytes) -> Result<P> {
     let partial: P = compact::from_bytes(&bytes.0)?;
     if partial.is_valid() { Ok(partial) } else { Err(malformed()) }

@@ -1,6 +1,6 @@
-//! Boosting on the rows of a cluster: one request per level. It carries the splits made since the last one; the answers
-//! carry the histograms of one child of each. A level may be split into several requests by features, so that executors
-//! compute while other answers are in transit.
+//! Boosting on rows that the executors of a cluster hold, with one request per tree level. The request carries all
+//! splits of the tree so far, and the replies carry the histogram of one child of each split. A level may be split into
+//! several requests by feature, so that executors compute one while the replies to another are in transit.
 
 use super::session::TrainingSession;
 use planetree_base::error::{Error, Result};
@@ -27,25 +27,25 @@ use std::time::Instant;
 pub struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
     parameters: BoostSettings,
-    /// Bins and row counts, without codes.
+    /// Bins and row counts. The codes are on the executors.
     data: Arc<BinnedData>,
-    /// State from which executors rebuild a share.
+    /// The data from which executors rebuild the state of a share.
     snapshot: TrainingSnapshot,
     was_asked: bool,
-    /// The rules of streaming candidates, if workers send their own histograms.
+    /// The rules of streaming candidates, or `None` if workers do not send histograms of their own.
     streaming: Option<StreamingRules>,
-    /// The tree being grown: its start and its splits so far.
+    /// The start of the tree being grown, and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
-    /// The last finished tree, until all shares have added it.
+    /// The last finished tree. It is kept until all shares have added it to their scores.
     last: Option<Grown>,
-    /// Totals of the two children of a node's best split.
+    /// The totals of the two children, for the best split of each node.
     children: HashMap<NodeId, [C; 2]>,
     root: Option<NodeHistogram<C>>,
     metrics: Vec<Mean>,
 }
 
 impl<C: WireCell> RemoteRows<C> {
-    /// The state before the first tree.
+    /// Creates the driver's side of a training before its first tree.
     pub fn new(
         session: Arc<TrainingSession>,
         parameters: &BoostSettings,
@@ -68,7 +68,8 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    /// The feature groups whose histograms are requested: those of the tree, unless workers send their own.
+    /// Returns the feature groups whose histograms are requested. There are none if workers send streaming histograms
+    /// instead.
     fn level_groups(&self) -> Vec<usize> {
         match (&self.tree, self.streaming) {
             (Some((start, _)), None) => start.groups.clone(),
@@ -76,11 +77,11 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    /// Requests the totals and histograms of some nodes; only the totals if there are no groups.
+    /// Requests the totals and histograms of nodes. Without feature groups, only the totals are computed.
     fn level(&mut self, wanted: &[NodeId], groups: &[usize]) -> Result<Vec<NodeSums<C>>> {
         let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        // Totals alone are too small for another stage.
+        // Totals alone are so small that an additional merge stage would cost more than it saves.
         let merge_plan = self.session.merge_plan().filter(|_| !groups.is_empty());
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
@@ -123,7 +124,7 @@ impl<C: WireCell> RemoteRows<C> {
     }
 }
 
-/// The rules of streaming candidates whose workers build histograms of their own.
+/// Returns the rules of streaming candidates, or `None` if workers need not build histograms of their own.
 pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     match candidates {
         BoostCandidates::Streaming(streaming) => {
@@ -133,7 +134,7 @@ pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     }
 }
 
-/// Cuts feature groups into at least one part, each of about the same number of cells.
+/// Divides feature groups into parts with about the same number of cells. There is at least one part.
 fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>> {
     let parts = parts.clamp(1, groups.len().max(1));
     let cells = |group: &usize| cells_of_group(binning, *group);
@@ -151,7 +152,7 @@ fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>
     cut
 }
 
-/// Runs a function on all items concurrently; results are in the order of the items.
+/// Runs a function on all items concurrently and returns the results in the order of the items.
 fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     match all {
         [one] => vec![work(one)],
@@ -164,7 +165,7 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
     }
 }
 
-/// Moves feature groups of the same nodes into one set of histograms.
+/// Moves the histograms of the given feature groups from `others` into `sums`, which belong to the same nodes.
 fn join<C: WireCell>(
     sums: &mut [NodeSums<C>],
     others: Vec<NodeSums<C>>,
@@ -200,7 +201,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
                 .map(|split| self.children.remove(&split.node).ok_or_else(malformed))
                 .collect();
         }
-        // Streaming histograms do not have the sums of the children.
+        // Streaming histograms do not contain the totals of the children, so these are requested separately.
         let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
         let totals: Vec<C> = self.level(&children, &[])?.into_iter().map(|(total, _)| total).collect();
         Ok(totals.as_chunks::<2>().0.to_vec())
@@ -325,7 +326,7 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
 }
 
 impl<C: Cell> Drop for RemoteRows<C> {
-    /// Tells executors to release the training. If the message is lost, they drop it after a timeout.
+    /// Tells executors to release the state of the training. If the message is lost, they release it after a timeout.
     fn drop(&mut self) {
         if self.was_asked {
             self.session.client.forget(&self.session.command, &self.session.groups);

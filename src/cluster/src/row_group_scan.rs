@@ -1,5 +1,5 @@
-//! Scanning many row groups in waves, so that the driver holds only a few results at a time and executors work on the
-//! next wave while the driver uses the last one.
+//! Processing of many row groups in waves. The driver holds only a few results at a time, and executors compute the
+//! next wave while the driver processes the last one.
 
 use super::call::JobCall;
 use super::client::SchedulerClient;
@@ -10,34 +10,34 @@ use planetree_base::job::Job;
 use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
-/// Maximum rows per wave, unless a single row group has more.
+/// Maximum number of rows per wave. A wave with a single row group may have more.
 const MOST_ROWS: u64 = 1 << 20;
 
-/// Minimum rows per wave and executor: fewer do not justify a job of the engine.
+/// Minimum number of rows per wave and share. For fewer rows, the overhead of a request is too high.
 const LEAST_ROWS: u64 = 1 << 16;
 
-/// The shares of a wave: ranges of neighbouring row groups, in order.
+/// The shares of a wave, as ranges of neighbouring row groups in ascending order.
 pub type Wave = Vec<Range<usize>>;
 
-/// A job on all row groups, run in waves.
+/// A job that runs on all row groups of a dataset, wave by wave.
 pub struct RowGroupScan<'a, J: Job> {
-    /// Client of the scheduler.
+    /// The client of the scheduler.
     pub client: &'a SchedulerClient,
-    /// The command.
+    /// The command that the job belongs to.
     pub command: &'a Command,
-    /// The job.
+    /// The job to run.
     pub job: &'a J,
-    /// What executors that lack the state make it from.
+    /// The data that executors build their state from if they do not have it.
     pub snapshot: &'a J::Snapshot,
     /// All waves, in order.
     pub waves: &'a [Wave],
 }
 
 impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
-    /// Passes all partials to the sink in the order of the row groups, until it returns `false`.
+    /// Passes all partials to `sink` in the order of the row groups, until it returns `false`.
     pub fn run(&self, sink: &mut dyn FnMut(J::Partial) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
-            // One wave is consumed while another is computed or waits.
+            // The channel has no buffer, so the driver consumes one wave while at most one other is computed or waits.
             let (sender, receiver) = sync_channel(0);
             scope.spawn(move || {
                 for (number, wave) in self.waves.iter().enumerate() {
@@ -71,8 +71,8 @@ impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
     }
 }
 
-/// Cuts row groups into waves with enough groups for all threads and enough rows to amortise the job, within
-/// [`MOST_ROWS`]. Each wave has at most `shares` shares.
+/// Divides row groups into waves with enough row groups for all threads and enough rows to justify the overhead of a
+/// request, but at most [`MOST_ROWS`]. Each wave has at most `shares` shares.
 pub fn waves(rows: &[u64], threads: usize, shares: usize) -> Vec<Wave> {
     let least = LEAST_ROWS.saturating_mul(shares as u64).min(MOST_ROWS);
     let mut waves = Vec::new();

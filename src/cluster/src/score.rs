@@ -1,5 +1,5 @@
-//! Scoring a dataset on a cluster: executors score row groups with the single-machine code, the driver receives the
-//! predictions in row order and writes them.
+//! Scoring of a dataset on a cluster. Executors score row groups with the same code as a single machine. The driver
+//! receives the predictions in row order and writes them.
 
 use super::client::MESSAGE_BYTES;
 use super::cluster::{Cluster, place_of};
@@ -15,8 +15,9 @@ use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, PredictReport, PredictedGroup, ScoreRows};
 
 impl Cluster {
-    /// Scores a dataset and passes on the row groups in row order, with the values of the parts if `parts`. The bytes of
-    /// the model file are sent along, so executors need no access to it.
+    /// Scores a dataset and passes the predictions of each row group to `sink` in row order. If `parts` is set, they
+    /// include the prediction of every part of the model. The content of the model file is sent along, so executors
+    /// need no access to the file.
     pub fn predict(
         &self,
         reader: &DatasetReader,

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// Certificates and token of a cluster; neither by default.
+/// Certificates and token of a cluster. Both are optional, and the default has neither.
 #[derive(Clone, Default)]
 pub struct Security {
     tls: Option<Arc<Tls>>,
@@ -32,7 +32,8 @@ struct Tls {
 }
 
 impl Security {
-    /// Reads PEM files: the authority's certificate, our own certificate and its key. All three, or none.
+    /// Reads PEM files with the authority's certificate, our own certificate and its private key. Either all three or
+    /// none must be given.
     pub fn read(authority: Option<&Path>, certificate: Option<&Path>, key: Option<&Path>) -> Result<Self> {
         let (authority, certificate, key) = match (authority, certificate, key) {
             (Some(authority), Some(certificate), Some(key)) => (authority, certificate, key),
@@ -55,22 +56,22 @@ impl Security {
         Ok(Security { tls: Some(Arc::new(Tls { client, acceptor })), token: None })
     }
 
-    /// Adds the token in a file.
+    /// Reads the token from a file and adds it. Without a file, there is no token.
     pub fn with_token(self, file: Option<&Path>) -> Result<Self> {
         Ok(Security { token: file.map(Token::read).transpose()?, ..self })
     }
 
-    /// The token that every request must carry.
+    /// Returns the token that every request must carry.
     pub(super) fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
 
-    /// Whether connections are encrypted.
+    /// Returns whether connections are encrypted.
     pub fn uses_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Adds the client settings to a session.
+    /// Configures a session as a client, with certificates and token.
     pub fn client(&self, config: SessionConfig) -> SessionConfig {
         match self.endpoint() {
             None => config,
@@ -80,7 +81,8 @@ impl Security {
         }
     }
 
-    /// Function that adds encryption and token to a client's endpoint.
+    /// Returns a function that adds encryption and the token to a client's endpoint, or `None` if the cluster uses
+    /// neither.
     pub fn endpoint(&self) -> Option<EndpointOverrideFn> {
         if self.tls.is_none() && self.token.is_none() {
             return None;
@@ -111,8 +113,9 @@ impl Security {
         }))
     }
 
-    /// The address that the engine binds when clients connect to `outer`: the same, or behind the proxy the same port on
-    /// another loopback address, because the engine uses one port for both.
+    /// Returns the address that the engine binds when clients connect to `outer`. Without encryption it is `outer`
+    /// itself. Otherwise a proxy binds `outer`, and the engine binds the same port on another loopback address, because
+    /// it announces the port that it binds.
     pub fn inner(&self, outer: SocketAddr) -> Result<SocketAddr> {
         if !self.uses_tls() {
             return Ok(outer);
@@ -120,7 +123,7 @@ impl Security {
         Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2))
     }
 
-    /// The same for an executor, whose proxy also checks the token.
+    /// Like [`inner`](Self::inner), but for an executor, which is also behind a proxy if there is a token.
     pub fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
         match &self.token {
             None => self.inner(outer),
@@ -128,7 +131,7 @@ impl Security {
         }
     }
 
-    /// A loopback address other than `outer`.
+    /// Returns a loopback address with the port of `outer`, to be used behind a proxy.
     fn behind(outer: SocketAddr, other: Ipv4Addr) -> Result<SocketAddr> {
         if outer.ip().is_unspecified() {
             return Err(Error::usage(
@@ -140,7 +143,8 @@ impl Security {
         Ok(SocketAddr::new(if outer.ip() == here { IpAddr::V4(other) } else { here }, outer.port()))
     }
 
-    /// Starts the proxies of an executor: TLS outside, token check behind it.
+    /// Starts the proxies of an executor. Connections pass through the TLS proxy first, then through the one that
+    /// checks the token.
     pub async fn start_executor_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let Some(token) = &self.token else { return self.start_proxy(outer, inner).await };
         if !self.uses_tls() {
@@ -151,8 +155,8 @@ impl Security {
         self.start_proxy(outer, between).await
     }
 
-    /// Starts the TLS proxy: connections to `outer` with a valid certificate are forwarded to `inner`. Does nothing
-    /// without encryption.
+    /// Starts the TLS proxy, which forwards connections with a valid client certificate from `outer` to `inner`. Does
+    /// nothing if the cluster is not encrypted.
     pub async fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let Some(tls) = self.tls.clone() else { return Ok(()) };
         let listener = TcpListener::bind(outer).await?;
@@ -165,7 +169,7 @@ impl Security {
                 let tls = tls.clone();
                 tokio::spawn(async move {
                     let _ = stream.set_nodelay(true);
-                    // The handshake rejects clients without a certificate; they get no other answer.
+                    // The handshake rejects clients without a valid certificate. They receive no other reply.
                     let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor.accept(stream));
                     let Ok(Ok(mut outside)) = handshake.await else { return };
                     let Ok(mut inside) = TcpStream::connect(inner).await else { return };

@@ -1,4 +1,4 @@
-//! The processes of a cluster: the engine's scheduler and executor, extended with our plan nodes.
+//! The processes of a cluster, which are the engine's scheduler and executor extended with our plan nodes.
 
 use super::address::{MOST_OVERLAP, check_bind};
 use super::affinity::ShareAffinity;
@@ -32,9 +32,9 @@ use tonic::transport::server::TcpIncoming;
 pub struct SchedulerOptions {
     /// The address to listen on.
     pub bind: String,
-    /// The port to listen on; 0 for any free port.
+    /// The port to listen on, or 0 for any free port.
     pub port: u16,
-    /// The host name that executors use to reach it; the bind address by default.
+    /// The host name at which executors reach the scheduler. `None` means the bind address.
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
@@ -42,7 +42,7 @@ pub struct SchedulerOptions {
     pub security: Security,
     /// Seconds without a heartbeat after which an executor is considered lost.
     pub executor_timeout: u64,
-    /// Called when standard input closes, if given.
+    /// Called when standard input closes. `None` means that standard input is ignored.
     pub on_stdin_closed: Option<fn()>,
 }
 
@@ -55,26 +55,26 @@ pub struct ExecutorOptions {
     pub scheduler_port: u16,
     /// The address to listen on.
     pub bind: String,
-    /// The port for results; the next one is for tasks. 0 for any free ports.
+    /// The port that serves results; the port after it receives tasks. 0 means any two free ports.
     pub port: u16,
-    /// The host name that others use to reach it; the bind address by default.
+    /// The host name at which other processes reach this executor. `None` means the bind address.
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
     /// Certificates and token.
     pub security: Security,
-    /// Maximum bytes of cached shares.
+    /// Maximum size of cached states in bytes. `None` means no limit.
     pub cache_bytes: Option<u64>,
-    /// Directory of results that wait to be fetched; a temporary one by default.
+    /// Directory for results that wait to be fetched. `None` means a temporary directory.
     pub work_dir: Option<PathBuf>,
-    /// Called when standard input closes, if given.
+    /// Called when standard input closes. `None` means that standard input is ignored.
     pub on_stdin_closed: Option<fn()>,
 }
 
 /// Seconds between heartbeats of an executor.
 const HEARTBEAT: u64 = 2;
 
-/// Runs a scheduler until it is stopped; `ready` receives the address that it listens on.
+/// Runs a scheduler until it is stopped. Calls `ready` with the address that it listens on.
 pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
     options.on_stdin_closed.into_iter().for_each(when_stdin_closes);
@@ -82,7 +82,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
     let outer = address_of(&place)?;
     let inner = options.security.inner(outer)?;
     let serve = async {
-        // TCP_NODELAY: otherwise each request waits for the acknowledgement of the previous one.
+        // Without TCP_NODELAY, each request would wait for the acknowledgement of the previous one.
         let incoming = TcpIncoming::bind(inner).map_err(|error| error.to_string())?.with_nodelay(Some(true));
         let inner = incoming.local_addr().map_err(|error| error.to_string())?;
         let outer = SocketAddr::new(outer.ip(), inner.port());
@@ -98,7 +98,8 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
             no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
-            // A level's result is fetched once, immediately; a query's result partition by partition.
+            // Results must be kept for a while, because those of a query are fetched partition by partition. Those of a
+            // tree level are fetched once, immediately.
             finished_job_data_clean_up_interval_seconds: 300,
             finished_job_state_clean_up_interval_seconds: 360,
             grpc_server_max_decoding_message_size: MESSAGE_BYTES as u32,
@@ -122,7 +123,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
     })
 }
 
-/// Runs an executor until it is stopped.
+/// Runs an executor until it is stopped. Calls `ready` when it is about to serve.
 pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<()> {
     check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
     options.on_stdin_closed.into_iter().for_each(when_stdin_closes);
@@ -160,8 +161,8 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         scheduler_host: options.scheduler_host.clone(),
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 10,
-        // A share uses all threads by itself; these are only task slots. There are enough that no share ever waits for
-        // one, because a waiting share would be given to another executor.
+        // These are only task slots, because a share uses all threads by itself. There are so many that no share has to
+        // wait for a slot, since the engine would give a waiting share to another executor.
         vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
         work_dir: Some(folder.to_string_lossy().into_owned()),
         job_data_ttl_seconds: 600,
@@ -205,7 +206,7 @@ fn address_of(text: &str) -> Result<SocketAddr> {
     })
 }
 
-/// Calls `then` when standard input closes, which happens when the parent process is gone.
+/// Calls `then` when standard input closes, which happens when the parent process ends.
 fn when_stdin_closes(then: fn()) {
     std::thread::spawn(move || {
         let mut bytes = [0; 64];

@@ -1,4 +1,4 @@
-//! Running the jobs of one training.
+//! Execution of the jobs of one training.
 
 use super::address::Usage;
 use super::call::JobCall;
@@ -11,13 +11,13 @@ use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use std::sync::Arc;
 
-/// Connection and shares of one training.
+/// The connection and the shares of one training.
 pub struct TrainingSession {
     /// Client of the scheduler.
     pub client: Arc<SchedulerClient>,
-    /// The command.
+    /// The command that all jobs of the training belong to.
     pub command: Command,
-    /// File group of each share.
+    /// The file group that identifies each share.
     pub groups: Vec<FileGroup>,
     /// Number of executors when the training began.
     pub executors: usize,
@@ -28,13 +28,13 @@ pub struct TrainingSession {
 }
 
 impl TrainingSession {
-    /// Runs a job on all shares and merges the partials, in order.
+    /// Runs a job on all shares and merges their partials in order.
     pub fn run<J: Job>(&self, job: &J, snapshot: &J::Snapshot, is_first: bool) -> Result<J::Partial> {
         let partials = self.run_blocks(job, snapshot, is_first, None)?;
         Partial::merge_all(partials)?.ok_or_else(malformed)
     }
 
-    /// Runs a job on all shares. Returns a partial per share, or per block if executors merge them.
+    /// Runs a job on all shares. Returns one partial per share, or one per block if executors merge the shares.
     pub fn run_blocks<J: Job>(
         &self,
         job: &J,
@@ -46,7 +46,7 @@ impl TrainingSession {
         self.client.run(&JobCall { command, job, snapshot, is_first, groups, merge_plan })
     }
 
-    /// How executors merge partials; `None` if the driver does.
+    /// Returns how executors merge partials, or `None` if only the driver merges them.
     pub fn merge_plan(&self) -> Option<MergePlan> {
         let mergers = self.usage.mergers(self.groups.len());
         (mergers > 0).then_some(MergePlan { mergers })

@@ -1,5 +1,5 @@
-//! Dividing data: a share is a range of neighbouring row groups, identified by the location of the data and their
-//! numbers. So executors need not know how many others there are.
+//! Division of a dataset into shares. A share is a range of neighbouring row groups. It is identified by the location
+//! of the dataset and the numbers of the row groups, so executors need not know how many other shares there are.
 
 use super::address::Address;
 use datafusion::datasource::listing::PartitionedFile;
@@ -10,7 +10,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::ops::Range;
 
-/// Fails if data are on a local path but the cluster is on other machines.
+/// Returns an error if the data are on a local path but the cluster is on other machines.
 pub fn check_place(place: &Location, address: &Address) -> Result<()> {
     match place {
         Location::Local(_) if !address.is_here() => Err(Error::place(
@@ -22,14 +22,14 @@ pub fn check_place(place: &Location, address: &Address) -> Result<()> {
     }
 }
 
-/// Divides partitions into at most `most` shares of neighbours with about equal numbers of rows.
+/// Divides partitions into at most `most` ranges with about the same number of rows each.
 pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let shares = most.clamp(1, rows.len().max(1));
     let total: u64 = rows.iter().sum::<u64>().max(1);
     let mut bounds = vec![0];
     let mut before = 0;
     for (partition, rows) in rows.iter().enumerate() {
-        // The middle of a partition decides its share, but each share gets at least one.
+        // A partition belongs to the share in which its middle row lies, but each share gets at least one partition.
         let middle = before + rows / 2;
         let share = (u128::from(middle) * shares as u128 / u128::from(total)) as usize;
         if share >= bounds.len() && bounds.len() < shares && partition > bounds[bounds.len() - 1] {
@@ -38,7 +38,7 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
         before += rows;
     }
     while bounds.len() < shares {
-        // Halve the share with most partitions.
+        // Halve the share with the most partitions.
         let ends = bounds.iter().copied().skip(1).chain([rows.len()]);
         let widest = bounds.iter().copied().zip(ends).max_by_key(|(start, end)| end - start);
         let (start, end) = widest.unwrap_or((0, rows.len()));
@@ -49,7 +49,8 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// The file group of each share: the location of the data, with the numbers of row groups in place of byte ranges.
+/// Returns the file group that represents each share in a plan. It has the location of the data, and row-group numbers
+/// instead of byte ranges.
 pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     let path = place.trim_start_matches('/');
     let file = |part: usize| {
@@ -58,12 +59,12 @@ pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     shares.iter().map(|share| share.clone().map(file).collect()).collect()
 }
 
-/// The numbers of the row groups of a file group.
+/// Returns the row-group numbers that a file group represents.
 pub fn parts_of(group: &FileGroup) -> Vec<usize> {
     group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
 }
 
-/// Key of a share: its location and row groups.
+/// Returns the key of a share, made from its location and row-group numbers.
 pub fn key_of(group: &FileGroup) -> String {
     let mut key = String::new();
     for file in group.iter() {
@@ -73,7 +74,7 @@ pub fn key_of(group: &FileGroup) -> String {
     key
 }
 
-/// The file groups of a scan.
+/// Returns the file groups of a scan, or `None` if the plan node is not a scan of files.
 pub fn groups_of(scan: &dyn ExecutionPlan) -> Option<&[FileGroup]> {
     let source = scan.downcast_ref::<DataSourceExec>()?.data_source();
     Some(&source.downcast_ref::<FileScanConfig>()?.file_groups)

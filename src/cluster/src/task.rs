@@ -1,5 +1,5 @@
-//! Requests to executors and their replies. A task travels inside a plan, so it is small: an executor that lacks the
-//! state which it builds on reports that, and the task is sent again together with a snapshot.
+//! Requests to executors and their replies. Tasks are small, because they travel inside plans. If an executor lacks the
+//! state that a task builds on, it reports this, and the task is sent again together with a snapshot of the state.
 
 use planetree_base::compact::{self, Bytes};
 use planetree_base::error::{Error, Result};
@@ -7,56 +7,57 @@ use planetree_base::wire::malformed;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Protocol version; driver and executors must agree on it. The last number changes with the messages and with
-/// everything that must be computed alike on both sides: jobs, feature groups, gradients of objectives.
+/// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
+/// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
 pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 6");
 
-/// What all tasks of a command have in common.
+/// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Command {
     /// Unique name of the command.
     pub run: String,
     /// Location of the dataset or table.
     pub data: String,
-    /// Whether credentials may come from the machine's metadata service.
+    /// Whether credentials may be obtained from the metadata service of the machine.
     pub instance_credentials: bool,
-    /// Identifies its content.
+    /// Fingerprint of the data, which executors compare with the content that they find.
     pub fingerprint: String,
 }
 
 impl Command {
-    /// A task of this command.
+    /// Creates a task of this command.
     pub fn task(&self, step: Step) -> Task {
         let Command { run, data, instance_credentials, fingerprint } = self.clone();
         Task { build: BUILD.to_owned(), run, data, instance_credentials, fingerprint, step }
     }
 }
 
-/// A task for all shares of some data. Executors of other builds must understand a probe, so it is sent as JSON.
+/// A task for all shares of a dataset. It is sent as JSON, because executors of other builds must understand at least a
+/// probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// [`BUILD`] of the driver.
     pub build: String,
-    /// See [`Command`].
+    /// Same as [`Command::run`].
     pub run: String,
-    /// See [`Command`].
+    /// Same as [`Command::data`].
     pub data: String,
-    /// See [`Command`].
+    /// Same as [`Command::instance_credentials`].
     pub instance_credentials: bool,
-    /// See [`Command`].
+    /// Same as [`Command::fingerprint`].
     pub fingerprint: String,
-    /// The operation.
+    /// The operation to execute.
     pub step: Step,
 }
 
-/// The operation of a task.
+/// What an executor does for a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Step {
     /// Identify the executor.
     Probe,
     /// Run a job.
     Run {
-        /// Its name; see [`registry`](super::registry).
+        /// The name of the job in the [`registry`](super::registry).
         job: String,
         /// Maximum number of blocks of the reply; see [`merge`](super::merge).
         blocks: usize,
@@ -66,23 +67,24 @@ pub enum Step {
 }
 
 impl Task {
-    /// Serialises the task.
+    /// Serialises and compresses the task.
     pub fn to_bytes(&self) -> Vec<u8> {
         compress(&serde_json::to_vec(self).expect("numbers and strings always serialise"))
     }
 
-    /// Reads what [`Task::to_bytes`] wrote.
+    /// Reads the output of [`Task::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         serde_json::from_slice(&decompress(bytes)?).map_err(|_| malformed())
     }
 }
 
-/// Serialises a job or a snapshot. The result is never empty.
+/// Serialises and compresses a job or a snapshot. The result is never empty, so empty bytes can stand for a missing
+/// one.
 pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
     compress(&compact::to_bytes(value))
 }
 
-/// Reads what [`pack`] wrote.
+/// Reads the output of [`pack`].
 pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     compact::from_bytes(&decompress(bytes)?)
 }
@@ -95,43 +97,43 @@ fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
     zstd::decode_all(bytes).map_err(|_| malformed())
 }
 
-/// The reply of a share. The first kind has the same bytes in all builds.
+/// The reply of a share. The bytes of `Identity` never change, so that all builds can read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// Name, threads and build of the executor.
+    /// The identity of the executor, in reply to a probe.
     Identity(ExecutorIdentity),
-    /// A block of the partial of a share.
+    /// A block of a share's partial.
     Block {
-        /// Number of blocks of the share.
+        /// Number of blocks that the partial of the share consists of.
         of: u64,
-        /// The serialised partial.
+        /// The block as a serialised partial.
         partial: Bytes,
     },
     /// A block that an executor merged over several shares.
     Merged {
-        /// Number of shares.
+        /// Number of shares that were merged.
         shares: u64,
-        /// Number of blocks of each share.
+        /// Number of blocks that the partial of each share consists of.
         of: u64,
-        /// The serialised partial.
+        /// The merged block as a serialised partial.
         partial: Bytes,
     },
-    /// The executor is shutting down; retry elsewhere.
+    /// The executor is shutting down, so the request should be repeated.
     Stopping,
     /// The state of the command was released.
     Released,
     /// The executor lacks the state that the task builds on.
     MissingState,
-    /// A permanent failure.
+    /// A failure that a repeated request would not fix.
     Failed {
-        /// The cause.
+        /// What is wrong.
         problem: String,
-        /// The remedy.
+        /// What the user can do about it.
         remedy: String,
     },
 }
 
-/// Identity of an executor.
+/// What an executor reveals about itself when it is probed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExecutorIdentity {
     /// Host and process id.
@@ -153,7 +155,8 @@ impl Reply {
 mod tests {
     use super::*;
 
-    /// Drivers and executors of different builds must understand each other's probes, to report the difference.
+    /// Drivers and executors of different builds must understand each other's probes, in order to report the version
+    /// mismatch.
     #[test]
     fn probes_and_identities_are_the_same_in_all_builds() {
         let task = Command { run: "probe".to_owned(), ..Command::default() }.task(Step::Probe);

@@ -1,5 +1,5 @@
-//! Trainings, predictions and evaluations on a cluster whose executors are this process: everything but the engine's
-//! scheduling.
+//! Trainings, predictions and evaluations on a cluster whose executors run in this process. They cover everything
+//! except the engine's scheduling.
 
 use super::codec::RoundCodec;
 use super::{Address, Cluster, Security};
@@ -20,7 +20,7 @@ use planetree_train::{Silent, TrainRequest, config, train};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The address at which plans are executed by this process.
+/// The scheduler address for which plans are executed by this process.
 pub const THIS_PROCESS: &str = "127.0.0.1:1";
 
 /// Executes a plan after encoding and decoding it, as a cluster would.
@@ -35,7 +35,8 @@ fn cluster(usage: &str) -> Arc<Cluster> {
     Arc::new(Cluster::new(address, Security::default(), 2, false))
 }
 
-/// Queries of graded documents; some values are missing, one feature has few values, another has many.
+/// Creates a dataset of queries with graded documents. Some values are missing, one feature has few distinct values and
+/// another has many.
 fn dataset(room: &Path) -> DatasetReader {
     let mut text = String::new();
     for row in 0..900u32 {
@@ -85,7 +86,7 @@ fn dataset(room: &Path) -> DatasetReader {
     DatasetReader::open(&output).unwrap()
 }
 
-/// A model and its log.
+/// Trains a model and returns it together with its log.
 fn trained(data: &DatasetReader, preset: &str, on: Option<&Arc<Cluster>>) -> (Model, String) {
     let (preset, settings) = preset.split_once(' ').unwrap_or((preset, ""));
     let mut all: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
@@ -125,7 +126,7 @@ fn a_cluster_in_this_process_trains_the_same_models() {
     }
 }
 
-/// Room for one state only, so that the others are lost and rebuilt all the time.
+/// The limit leaves room for one state only, so that states are evicted and rebuilt all the time.
 #[test]
 fn a_cluster_in_this_process_rebuilds_lost_states() {
     let room = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Shared-secret authentication: every request within a cluster must carry the token. The scheduler checks it with an
-//! interceptor; executors, whose server the engine starts itself, are behind a proxy that forwards authenticated requests.
+//! Authentication with a shared secret. Every request within a cluster must carry the token. The scheduler checks it
+//! with an interceptor. The engine starts the servers of executors itself, so these are behind a proxy that forwards
+//! only authenticated requests.
 
 use planetree_base::error::{Error, Result};
 use std::net::SocketAddr;
@@ -12,7 +13,8 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Status};
 
-/// Prefix of the token in the user-agent header, the only header that all of the engine's clients let us set.
+/// Prefix of the token in the user-agent header, which is the only header that all of the engine's clients allow us to
+/// set.
 const PREFIX: &str = "planetree-token-";
 
 /// Minimum length of a token, so that it cannot be guessed quickly.
@@ -40,12 +42,12 @@ impl Token {
         Ok(Token { text: format!("{PREFIX}{word}").into() })
     }
 
-    /// Adds the token to the requests of a client.
+    /// Makes a client send the token with every request.
     pub fn bring(&self, endpoint: Endpoint) -> std::result::Result<Endpoint, tonic::transport::Error> {
         endpoint.user_agent(&*self.text)
     }
 
-    /// Rejects a request without the token, in time independent of how much of it matches.
+    /// Rejects a request without the right token. The comparison takes the same time however much of the token matches.
     fn check(&self, agent: Option<&[u8]>) -> std::result::Result<(), Status> {
         let brought = agent.unwrap_or_default().split(|byte| *byte == b' ').next().unwrap_or_default();
         let expected = self.text.as_bytes();
@@ -58,7 +60,7 @@ impl Token {
         ))
     }
 
-    /// Interceptor that checks every request to the scheduler.
+    /// Returns an interceptor that checks every request to the scheduler.
     pub fn interceptor(
         token: Option<Token>,
     ) -> impl FnMut(Request<()>) -> std::result::Result<Request<()>, Status> + Clone {
@@ -70,7 +72,7 @@ impl Token {
         }
     }
 
-    /// Starts the proxy: requests to `outer` that carry the token are forwarded to `inner`.
+    /// Starts a proxy that forwards requests with the right token from `outer` to `inner`.
     pub fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let incoming = TcpIncoming::bind(outer).map_err(std::io::Error::other)?.with_nodelay(Some(true));
         let endpoint = Endpoint::from_shared(format!("http://{inner}")).map_err(std::io::Error::other)?;
@@ -90,7 +92,7 @@ impl Token {
     }
 }
 
-/// Forwards authenticated requests.
+/// Proxy service that forwards only authenticated requests.
 #[derive(Clone)]
 struct TokenProxy {
     token: Token,
@@ -119,7 +121,7 @@ impl TokenProxy {
     }
 }
 
-/// Defines a proxied service of an executor.
+/// Defines the proxy of one of an executor's services.
 macro_rules! proxied_service {
     ($name:ident, $service:literal) => {
         #[derive(Clone)]

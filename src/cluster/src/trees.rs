@@ -1,5 +1,5 @@
-//! Forests: trees are independent, so each executor grows some of them from the whole dataset, which it holds as codes.
-//! Trees are distributed, not rows.
+//! Training of forests on a cluster. Trees are independent of each other, so each executor grows some of them from all
+//! rows of the dataset, which it holds as codes. The trees are distributed, not the rows.
 
 use super::call::JobCall;
 use super::session::TrainingSession;
@@ -22,13 +22,13 @@ pub struct ClusterGrower {
 }
 
 impl ClusterGrower {
-    /// A grower that uses all executors.
+    /// Creates a grower that uses all executors of the session.
     pub fn new(session: Arc<TrainingSession>, snapshot: TrainingSnapshot) -> Self {
         let workers = session.executors.max(1);
         ClusterGrower { session, workers, snapshot, first: true.into() }
     }
 
-    /// One file group per worker; it only identifies the worker.
+    /// Returns one file group per worker, which only identifies the worker.
     fn groups(&self) -> Vec<FileGroup> {
         let workers: Vec<Range<usize>> = (0..self.workers).map(|worker| worker..worker + 1).collect();
         file_groups(&format!("{}/trees", self.session.command.data), &workers)
@@ -56,7 +56,7 @@ impl TreeGrower for ClusterGrower {
     }
 
     fn batch_size(&self) -> Option<u32> {
-        // Several per thread, so that few threads idle while the last tree grows.
+        // Grow several trees per thread, so that few threads are idle while the last trees grow.
         Some(4 * self.session.threads.max(1) as u32)
     }
 }

@@ -1,5 +1,6 @@
-//! Models: parts and their families ([`family`]), the model and its table ([`model`]), prediction ([`predict`]), Shapley
-//! values ([`explain`]), and import and export for other programs ([`exchange`]).
+//! Trained models. A model consists of parts, and each part belongs to a family ([`family`]). The other modules contain
+//! the model and its file format ([`model`]), prediction ([`predict`]), Shapley values ([`explain`]), and import and
+//! export for other programs ([`exchange`]).
 
 pub mod exchange;
 pub mod explain;

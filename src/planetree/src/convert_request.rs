@@ -24,14 +24,15 @@ pub struct ConvertRequest {
     inputs: Vec<String>,
     output: String,
     overwrite: bool,
-    /// Format, columns and delimiter of the inputs.
+    /// Options of the inputs, such as format, columns and delimiter.
     pub ingest: IngestOptions,
-    /// Source of credentials for object stores.
+    /// Where credentials for object stores come from.
     pub access: Access,
 }
 
 impl ConvertRequest {
-    /// A conversion of files, directories, patterns or URLs to the dataset `output`, a directory or a URL.
+    /// Creates a request to convert files, directories, patterns or URLs to the dataset `output`, which is a directory
+    /// or a URL.
     pub fn new<'a>(inputs: impl IntoIterator<Item = &'a str>, output: &str) -> Self {
         ConvertRequest {
             inputs: inputs.into_iter().map(str::to_owned).collect(),
@@ -42,7 +43,7 @@ impl ConvertRequest {
         }
     }
 
-    /// Whether to replace an existing dataset.
+    /// Sets whether an existing dataset is replaced. By default it is not, and the conversion fails.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self

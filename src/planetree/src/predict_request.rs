@@ -1,4 +1,4 @@
-//! Predictions for a dataset.
+//! Writes predictions for a dataset.
 
 use planetree_base::error::Result;
 use planetree_base::storage::Location;

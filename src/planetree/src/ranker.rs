@@ -1,4 +1,4 @@
-//! Predictions for single queries in memory.
+//! Scoring and ranking of single queries in memory.
 
 use planetree_base::error::{Error, Result};
 use planetree_model::model::Model;
@@ -6,26 +6,26 @@ use planetree_model::predict::Scorer;
 
 /// Scores and ranks the documents of one query in memory, for use in a service.
 ///
-/// Building it prepares the model once. All documents of the query must be passed together if the model compares or
-/// normalises them.
+/// A ranker prepares the model once, when it is created. Pass all documents of a query together, because some models
+/// compare or normalise them.
 pub struct Ranker {
     scorer: Scorer,
     features: Vec<String>,
 }
 
 impl Ranker {
-    /// Prepares a model.
+    /// Creates a ranker for a model.
     pub fn new(model: &Model) -> Self {
         let features = model.features.iter().map(|feature| feature.name.clone()).collect();
         Ranker { scorer: Scorer::new(model), features }
     }
 
-    /// Names of the features, in the order that [`Ranker::scores`] expects.
+    /// Returns the names of the features, in the order that [`Ranker::scores`] expects their values.
     pub fn features(&self) -> &[String] {
         &self.features
     }
 
-    /// The score of each document. A document is a slice of feature values, NaN where a value is missing.
+    /// Returns the score of each document. A document is a slice of feature values, with NaN for missing values.
     pub fn scores<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<f64>> {
         let mut rows = Vec::with_capacity(documents.len() * self.features.len());
         for (index, document) in documents.iter().map(AsRef::as_ref).enumerate() {
@@ -46,7 +46,7 @@ impl Ranker {
         Ok(scores)
     }
 
-    /// The indices of the documents by descending score. Ties keep their order.
+    /// Returns the indices of the documents by descending score. Documents with equal scores stay in their order.
     pub fn rank<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<usize>> {
         let scores = self.scores(documents)?;
         let mut order: Vec<usize> = (0..scores.len()).collect();

@@ -1,12 +1,12 @@
-//! Chart data and labels, which `assets/charts.js` draws.
+//! The data and labels of charts, which `assets/charts.js` draws.
 
 use serde::Serialize;
 
-/// A chart. Series have a colour by number, from 1 to [`COLOURS`].
+/// A chart. The colours of its series are numbers from 1 to [`COLOURS`].
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Chart {
-    /// Values over a number, one line per series.
+    /// A line chart with one line per series.
     Lines {
         /// The horizontal axis.
         x: Axis,
@@ -15,71 +15,71 @@ pub enum Chart {
         /// The lines.
         series: Vec<LineSeries>,
     },
-    /// Number of values in each bin.
+    /// A histogram, which shows the number of values in each bin.
     Histogram {
         /// The horizontal axis.
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// Bin edges.
+        /// The edges of the bins, which are one more than there are bins.
         edges: Vec<f64>,
-        /// The counts.
+        /// The counts of each series.
         series: Vec<CountSeries>,
-        /// A value to compare with.
+        /// A value that is marked for comparison.
         reference: Option<f64>,
-        /// The colours of bins below, around and above it, instead of the series'.
+        /// The colours of bins below, around and above the reference, which replace the colours of the series.
         sides: Option<[usize; 3]>,
     },
-    /// One bar per name.
+    /// A bar chart with one bar per name.
     Bars {
-        /// What the bars measure.
+        /// The name of the quantity that the bars show.
         measure: String,
         /// The bars.
         rows: Vec<BarRow>,
     },
-    /// Bars of parts that add up to a whole.
+    /// A bar chart whose bars consist of parts that add up to a whole.
     Stack {
         /// The parts.
         parts: Vec<LegendItem>,
         /// The bars.
         rows: Vec<StackRow>,
     },
-    /// One value with an interval per name.
+    /// A chart with one value and its interval per name.
     Intervals {
-        /// The axis.
+        /// The horizontal axis.
         x: Axis,
-        /// A value to compare with.
+        /// A value that is marked for comparison.
         reference: Option<f64>,
         /// The intervals.
         rows: Vec<IntervalRow>,
     },
-    /// Box plot, one box per name.
+    /// A box plot with one box per name.
     Boxes {
-        /// The axis.
+        /// The horizontal axis.
         x: Axis,
-        /// A value to compare with.
+        /// A value that is marked for comparison.
         reference: Option<f64>,
-        /// Legend of the marks.
+        /// The legend of the marks.
         parts: Vec<LegendItem>,
         /// The boxes.
         rows: Vec<BoxRow>,
     },
-    /// Heat map of shares.
+    /// A heat map of shares.
     Heat {
-        /// The axis of columns.
+        /// The horizontal axis, along which the columns lie.
         x: Axis,
-        /// The axis of rows.
+        /// The vertical axis, along which the rows lie.
         y: Axis,
-        /// The columns' names.
+        /// The names of the columns.
         columns: Vec<String>,
-        /// The rows' names.
+        /// The names of the rows.
         rows: Vec<String>,
-        /// The shares, row by row.
+        /// The share of each cell, from 0 to 1, row by row.
         shares: Vec<Vec<f64>>,
-        /// The counts behind the shares.
+        /// The counts that the shares are computed from.
         counts: Vec<Vec<u64>>,
     },
-    /// Scatter plot with the diagonal where both values are equal.
+    /// A scatter plot, with the diagonal on which both values are equal.
     Scatter {
         /// The horizontal axis.
         x: Axis,
@@ -87,38 +87,38 @@ pub enum Chart {
         y: Axis,
         /// Whether points above the diagonal are better.
         higher: bool,
-        /// Legend of the colours.
+        /// The legend of the colours.
         parts: Vec<LegendItem>,
-        /// The points and their names.
+        /// The coordinates and the name of each point.
         points: Vec<(f64, f64, String)>,
     },
 }
 
-/// Number of colours.
+/// Number of colours that series can have.
 pub const COLOURS: usize = 8;
 
 /// An axis.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axis {
-    /// Axis label.
+    /// The label of the axis.
     pub label: String,
-    /// Name of a single value, for tooltips.
+    /// The name of a single value in tooltips.
     pub name: String,
-    /// Whether its values are integers.
+    /// Whether the values are integers.
     pub whole: bool,
-    /// Whether the scale is logarithmic; only for line charts with positive values.
+    /// Whether the scale is logarithmic. Only line charts with positive values support this.
     pub log: bool,
-    /// Range of the axis; `None` for the range of the values.
+    /// The range of the axis. `None` means the range of the values.
     pub domain: Option<[f64; 2]>,
 }
 
 impl Axis {
-    /// An axis of numbers.
+    /// Creates an axis of real numbers.
     pub fn of(label: &str) -> Self {
         Axis { label: label.to_owned(), name: label.to_owned(), ..Axis::default() }
     }
 
-    /// An axis of integers.
+    /// Creates an axis of integers.
     pub fn whole(label: &str) -> Self {
         Axis { whole: true, ..Axis::of(label) }
     }
@@ -127,80 +127,80 @@ impl Axis {
 /// A line of a chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct LineSeries {
-    /// What it is.
+    /// The name of the series.
     pub name: String,
-    /// Its colour.
+    /// The number of the colour.
     pub slot: usize,
-    /// Whether it is dashed.
+    /// Whether the line is dashed.
     pub dashed: bool,
-    /// Its points.
+    /// The points in ascending order of x.
     pub points: Vec<(f64, f64)>,
-    /// A highlighted point.
+    /// A point that is highlighted.
     pub mark: Option<Mark>,
 }
 
-/// A point with a label.
+/// A highlighted point with a label.
 #[derive(Debug, Clone, Serialize)]
 pub struct Mark {
     /// Horizontal position.
     pub x: f64,
     /// Vertical position.
     pub y: f64,
-    /// The label.
+    /// The label of the point.
     pub text: String,
 }
 
-/// The counts of a histogram.
+/// One series of a histogram.
 #[derive(Debug, Clone, Serialize)]
 pub struct CountSeries {
-    /// Of what.
+    /// The name of the series.
     pub name: String,
-    /// The colour.
+    /// The number of the colour.
     pub slot: usize,
     /// One count per bin.
     pub counts: Vec<u64>,
 }
 
-/// A bar.
+/// One bar of a bar chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct BarRow {
-    /// Of what.
+    /// The name of the bar.
     pub name: String,
-    /// Length.
+    /// The value that determines the length of the bar.
     pub value: f64,
-    /// The value as text.
+    /// The value as it is shown.
     pub text: String,
-    /// The colour.
+    /// The number of the colour.
     pub slot: usize,
 }
 
 /// An entry of a legend.
 #[derive(Debug, Clone, Serialize)]
 pub struct LegendItem {
-    /// What it is.
+    /// The name of the entry.
     pub name: String,
-    /// Its colour.
+    /// The number of the colour.
     pub slot: usize,
 }
 
-/// Makes legend entries from names and colours.
+/// Creates legend entries from names and colour numbers.
 pub fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
     parts.iter().map(|(name, slot)| LegendItem { name: (*name).to_owned(), slot: *slot }).collect()
 }
 
-/// A stacked bar.
+/// One bar of a stacked bar chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct StackRow {
-    /// Of what.
+    /// The name of the bar.
     pub name: String,
     /// One count per part.
     pub counts: Vec<u64>,
 }
 
-/// A value with an interval.
+/// One value of an interval chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct IntervalRow {
-    /// Of what.
+    /// The name of the value.
     pub name: String,
     /// The interval's lower end.
     pub low: f64,
@@ -208,29 +208,29 @@ pub struct IntervalRow {
     pub middle: f64,
     /// The interval's upper end.
     pub high: f64,
-    /// The colour.
+    /// The number of the colour.
     pub slot: usize,
-    /// The individual values.
+    /// The individual values behind the interval, which are drawn as dots.
     pub dots: Vec<f64>,
-    /// Tooltip rows: names and values.
+    /// The rows of the tooltip, as names and values.
     pub tells: Vec<(String, String)>,
 }
 
-/// A box of a box plot.
+/// One box of a box plot.
 #[derive(Debug, Clone, Serialize)]
 pub struct BoxRow {
-    /// Of what.
+    /// The name of the box.
     pub name: String,
     /// The 5th, 25th, 50th, 75th and 95th percentiles.
     pub quantiles: [f64; 5],
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
     /// Number of values.
     pub count: u64,
 }
 
-/// Rounds a number to the precision of a chart, which keeps the data small.
+/// Rounds a number to the precision that a chart needs, which keeps the page small.
 pub fn rounded(value: f64) -> f64 {
-    // The formatted text always parses.
+    // A formatted number can always be parsed again.
     format!("{value:.5e}").parse().unwrap_or(value)
 }

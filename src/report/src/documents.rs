@@ -1,4 +1,5 @@
-//! The documents of a ranking: labels by rank, scores by label, and the lists of the queries that are shown.
+//! Statistics of the documents of a ranking: labels by rank, scores by label, and the document lists of the queries
+//! that are shown.
 
 use arrow::array::Array;
 use planetree_base::error::Result;
@@ -6,75 +7,75 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ranks with their own column; deeper ones share the columns of [`DEEPER`].
+/// Number of ranks that have a column of their own. Lower ranks are grouped into the columns of [`DEEPER`].
 pub const RANKS: usize = 10;
-/// Columns of deeper ranks: name and first rank.
+/// The columns for lower ranks, each with its name and its first rank.
 pub const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
-/// Maximum documents listed per query.
+/// Maximum number of documents listed per query.
 pub const LISTED: usize = 20;
-/// Maximum distinct labels; beyond that, neighbouring ones are merged.
+/// Maximum number of distinct labels. If there are more, neighbouring labels are merged.
 const LABELS: usize = 10;
-/// Maximum scores used for distributions; larger tables are sampled at regular intervals.
+/// Maximum number of scores that distributions are computed from. Larger tables are sampled at regular intervals.
 const SCORES: u64 = 2_000_000;
 
 /// Statistics of the documents of a ranking.
 pub struct Documents {
-    /// The labels, the lowest first.
+    /// The labels in ascending order.
     pub grades: Vec<Grade>,
-    /// Document lists of the requested queries, by query id.
+    /// The document lists of the requested queries, by query id.
     pub lists: BTreeMap<String, QueryList>,
-    /// Sampling interval of the score distributions.
+    /// The sampling interval of the score distributions. 1 means that all scores are used.
     pub every: u64,
-    /// Whether labels were merged.
+    /// Whether neighbouring labels were merged.
     pub merged: bool,
-    /// The highest label.
+    /// The highest label. `None` if there are no labels.
     pub highest: Option<f32>,
 }
 
-/// Statistics of a label or of merged neighbouring labels.
+/// Statistics of one label, or of several neighbouring labels that were merged.
 pub struct Grade {
-    /// Its name.
+    /// The label, or the range of merged labels.
     pub name: String,
-    /// Documents at each rank, then in each column of deeper ranks.
+    /// Number of documents at each of the first [`RANKS`] ranks, followed by the columns of [`DEEPER`].
     pub at_rank: Vec<u64>,
     /// Sampled scores in ascending order.
     pub scores: Vec<f64>,
-    /// Number of documents.
+    /// Number of documents with the label.
     pub count: u64,
-    /// Mean score of all of them.
+    /// Mean score of all documents with the label.
     pub mean: f64,
 }
 
-/// The documents of a query.
+/// The ranked documents of one query.
 #[derive(Default)]
 pub struct QueryList {
-    /// The first documents in rank order.
+    /// The top documents in rank order, at most [`LISTED`].
     pub first: Vec<RankedDocument>,
-    /// Total number of documents.
+    /// Total number of documents of the query.
     pub documents: u64,
 }
 
 /// A ranked document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankedDocument {
-    /// Rank, from 1.
+    /// The rank, starting at 1.
     pub rank: u32,
-    /// Document id, if any.
+    /// The document id. `None` if the table has no document ids.
     pub id: Option<String>,
-    /// Its label.
+    /// The label. `None` if the document has none.
     pub label: Option<f32>,
-    /// Its score.
+    /// The score that determines the rank.
     pub score: f64,
 }
 
-/// Maps a label to an integer of the same order.
+/// Maps a label to an integer such that the integers sort like the labels.
 fn ordered(label: f32) -> i32 {
     let bits = (label + 0.0).to_bits() as i32;
     bits ^ (((bits >> 31) as u32) >> 1) as i32
 }
 
 impl Documents {
-    /// Reads predictions and keeps the document lists of some queries.
+    /// Reads predictions, and keeps the document lists of the given queries.
     pub fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Predictions)?;
         let every = table.rows().div_ceil(SCORES).max(1);
@@ -132,7 +133,7 @@ impl Grade {
         }
     }
 
-    /// Quantile of the scores, with linear interpolation.
+    /// Returns a quantile of the scores, with linear interpolation.
     pub fn quantile(&self, share: f64) -> f64 {
         let Some(last) = self.scores.len().checked_sub(1) else { return f64::NAN };
         let place = share * last as f64;
@@ -152,13 +153,13 @@ impl QueryList {
     }
 }
 
-/// Column index of a rank.
+/// Returns the index of the column that counts a rank.
 fn column(rank: u32) -> usize {
     let deeper = DEEPER.iter().take_while(|(_, from)| rank >= *from).count();
     if deeper == 0 { rank.saturating_sub(1) as usize } else { RANKS + deeper - 1 }
 }
 
-/// Merges neighbouring labels if there are too many, into groups of about equal numbers of documents.
+/// Merges neighbouring labels if there are too many. The groups have about the same number of documents.
 fn merge(labels: Vec<(f32, Grade)>) -> Vec<Grade> {
     if labels.len() <= LABELS {
         return labels.into_iter().map(|(_, grade)| grade).collect();

@@ -1,31 +1,32 @@
-//! The trees of a model for the tree browser: nodes as columns, as many trees as fit.
+//! Selection of trees for the tree browser of the page, as many as fit within the size limit. Their nodes are stored as
+//! columns.
 
 use super::chart::rounded;
 use super::html::shortened;
 use planetree_model::model::{Branch, Model, Tree, TreeEnsemble};
 use serde::Serialize;
 
-/// Trees of a part of a model on the page.
+/// The trees of a model, or of one part of a model, that the page contains.
 #[derive(Debug, Serialize)]
 pub struct ModelTrees {
-    /// The name of the model, or of the part if there are several.
+    /// The name of the model, and of the part if the model has several.
     pub name: String,
-    /// Number of trees of the part.
+    /// Total number of trees in the part.
     pub all: usize,
-    /// Names of the features in splits; nodes refer to them by index.
+    /// The names of the features that splits use. Nodes refer to them by index.
     features: Vec<String>,
-    /// The trees that are shown.
+    /// The selected trees.
     pub trees: Vec<ShownTree>,
 }
 
-/// One tree: its nodes as columns, children by index, -1 if there is none.
+/// The nodes of one tree as columns. Children are indices of nodes, or -1 if there is none.
 #[derive(Debug, Serialize)]
 pub struct ShownTree {
-    /// Index in the part, from 0.
+    /// The index of the tree in the part, starting at 0.
     pub number: usize,
     feature: Vec<i64>,
     threshold: Vec<f32>,
-    /// Branch of missing values: 0 left, 1 right, 2 middle.
+    /// The branch that missing values take: 0 for left, 1 for right, 2 for middle.
     missing: Vec<u8>,
     left: Vec<i64>,
     right: Vec<i64>,
@@ -36,8 +37,8 @@ pub struct ShownTree {
 }
 
 impl ModelTrees {
-    /// Selects trees with at most `nodes` nodes in total: the first, the last and others evenly between;
-    /// none if not even one fits.
+    /// Selects trees with at most `nodes` nodes in total: the first tree, the last tree and trees at regular intervals
+    /// between them. Selects none if not even one fits.
     pub fn of(name: &str, model: &Model, ensemble: &TreeEnsemble, nodes: usize) -> Self {
         let trees = &ensemble.trees;
         let mut asked: Vec<u32> = ensemble.splits().map(|split| split.feature).collect();
@@ -53,7 +54,7 @@ impl ModelTrees {
     }
 }
 
-/// Selects the trees to show, as many as fit.
+/// Returns the indices of as many trees as fit, at regular intervals.
 fn chosen(trees: &[Tree], nodes: usize) -> Vec<usize> {
     let evenly = |count: usize| -> Vec<usize> {
         let last = trees.len().saturating_sub(1);

@@ -1,8 +1,8 @@
-//! Safe HTML: text is always escaped, so data can never become markup.
+//! Generation of safe HTML. Text is always escaped, so data can never be interpreted as markup.
 
 use std::fmt::Display;
 
-/// Maximum length of names; longer ones are shortened.
+/// Maximum number of characters of a name. Longer names are shortened.
 const LONGEST: usize = 160;
 
 /// A fragment of HTML.
@@ -10,27 +10,27 @@ const LONGEST: usize = 160;
 pub struct Html(String);
 
 impl Html {
-    /// An empty fragment.
+    /// Creates an empty fragment.
     pub fn new() -> Self {
         Html::default()
     }
 
-    /// Escaped text.
+    /// Creates a fragment of escaped text.
     pub fn text(text: impl Display) -> Self {
         Html(escaped(&text.to_string()))
     }
 
-    /// Escaped text from data, such as a query or document id, shortened if very long.
+    /// Creates a fragment of escaped text that comes from data, such as a query id. Very long text is shortened.
     pub fn name(text: &str) -> Self {
         Html::text(shortened(text))
     }
 
-    /// Literal markup from the program.
+    /// Creates a fragment of literal markup, which must be part of the program.
     pub fn markup(markup: &'static str) -> Self {
         Html(markup.to_owned())
     }
 
-    /// Text from the program in which `backticks` mark code.
+    /// Creates a fragment of escaped text in which `backticks` mark code.
     pub fn prose(text: impl Display) -> Self {
         let text = text.to_string();
         let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
@@ -38,7 +38,7 @@ impl Html {
         Html(marked.collect())
     }
 
-    /// An element with attributes and content.
+    /// Creates an element with attributes and content.
     pub fn element(name: &str, attributes: &[(&str, &str)], content: Html) -> Self {
         let mut html = format!("<{name}");
         for (key, value) in attributes {
@@ -50,17 +50,17 @@ impl Html {
         Html(html)
     }
 
-    /// An element with a class.
+    /// Creates an element with a class.
     pub fn classed(name: &str, class: &str, content: Html) -> Self {
         Html::element(name, &[("class", class)], content)
     }
 
-    /// A paragraph of text.
+    /// Creates a paragraph of text in which `backticks` mark code.
     pub fn paragraph(class: &str, text: impl Display) -> Self {
         Html::classed("p", class, Html::prose(text))
     }
 
-    /// A card with a heading.
+    /// Creates a card with a heading.
     pub fn card(heading: impl Display, content: Html) -> Self {
         Html::classed("div", "card", Html::element("h3", &[], Html::text(heading)).and(content))
     }
@@ -76,12 +76,12 @@ impl Html {
         self.0.push_str(&other.0);
     }
 
-    /// Whether the fragment is empty.
+    /// Returns whether the fragment is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The markup.
+    /// Returns the markup.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,7 +112,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Shortens a long name.
+/// Truncates a name that is too long, and marks the end with an ellipsis.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -120,7 +120,7 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// Escapes JSON for a script element, so that it cannot end the element.
+/// Escapes JSON for use in a script element, so that it cannot close the element.
 pub fn embedded(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -141,12 +141,12 @@ pub struct TableColumn {
     number: bool,
 }
 
-/// A column of text.
+/// Creates a column of text, which is aligned to the left.
 pub fn words(name: impl Display) -> TableColumn {
     TableColumn { name: name.to_string(), number: false }
 }
 
-/// A column of numbers.
+/// Creates a column of numbers, which are aligned to the right.
 pub fn figures(name: impl Display) -> TableColumn {
     TableColumn { name: name.to_string(), number: true }
 }
@@ -158,11 +158,11 @@ pub struct HtmlTable {
     rows: Vec<(bool, Vec<Html>)>,
 }
 
-/// Rows above which a table scrolls.
+/// Maximum number of rows that a table shows without scrolling.
 const TALL: usize = 14;
 
 impl HtmlTable {
-    /// An empty table.
+    /// Creates a table without rows.
     pub fn new(columns: impl IntoIterator<Item = TableColumn>) -> Self {
         HtmlTable { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
@@ -177,7 +177,7 @@ impl HtmlTable {
         self.rows.push((true, cells.into_iter().collect()));
     }
 
-    /// The markup; a long table scrolls within its own box.
+    /// Returns the markup of the table. A long table scrolls within its own box.
     pub fn html(&self) -> Html {
         let class = |column: &TableColumn| if column.number { "number" } else { "text" };
         let head: Html = self
@@ -201,7 +201,7 @@ impl HtmlTable {
             rows,
         ));
         let class = if self.rows.len() > TALL { "scroll tall" } else { "scroll" };
-        // Scrollable regions must be focusable by keyboard.
+        // A region that scrolls must be focusable, so that it can be scrolled with the keyboard.
         let attributes = [("class", class), ("tabindex", "0"), ("role", "region"), ("aria-label", "Table")];
         Html::element("div", &attributes, Html::element("table", &[], table))
     }

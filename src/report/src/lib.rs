@@ -1,4 +1,4 @@
-//! Reports: one self-contained HTML file per set of runs.
+//! Reports on runs. A report is one self-contained HTML file about one or more runs.
 //!
 //! ```text
 //! runs ──► tables ──► material: evaluated and compared systems, models, documents of some queries
@@ -7,7 +7,8 @@
 //!                      page ──► template + style + scripts + data ──► one file
 //! ```
 //!
-//! To add a section, add a file in `sections/` and a line in its table; the browser draws charts from data.
+//! To add a section, add a file in `sections/` and a line in its table. Charts are passed to the browser as data, which
+//! a script draws.
 
 mod chart;
 mod documents;
@@ -31,38 +32,39 @@ use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
 use sections::{Content, SECTIONS};
 
-/// Runs to report on and options.
+/// The runs to report on, and options.
 pub struct ReportRequest {
     /// The runs.
     pub runs: Vec<RunSource>,
     /// The primary metric.
     pub metric: Metric,
-    /// Convention of the metrics; `None` for that of the runs' metrics tables, or else the default.
+    /// The convention of the metrics. `None` means the convention of the runs' metrics tables, or the default if they
+    /// have none or disagree.
     pub convention: Option<Convention>,
-    /// The page's heading; `None` for the name of the run.
+    /// The heading of the page. `None` means the name of the pipeline or of the runs.
     pub title: Option<String>,
-    /// Whether to show incomplete runs.
+    /// Whether to report on runs that are not complete, instead of returning an error.
     pub unfinished: bool,
-    /// Whether this report is a step of the run that it shows.
+    /// Whether the report is written by a step of the run that it shows.
     pub within_run: bool,
-    /// Number of threads; 0 for all cores.
+    /// Number of threads, or 0 for all cores.
     pub threads: usize,
 }
 
-/// Contents of the written report.
+/// Size of a written report, and how much it contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Size of the file in bytes.
     pub bytes: usize,
-    /// Number of systems.
+    /// Number of systems, which are the rankings in the report.
     pub systems: usize,
-    /// Number of models.
+    /// Number of models in the report.
     pub models: usize,
 }
 
-/// Writes a report, whole or not at all. The same runs give the same bytes.
+/// Writes a report atomically. The same runs always give the same bytes.
 pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Written> {
-    drop(page::create(output)?); // before the work, not after it
+    drop(page::create(output)?); // fails now, not after the work, if the file cannot be written
     let material = Material::gather(request)?;
     let title = request.title.clone().unwrap_or_else(|| title_of(&material));
     let mut page = Page::default();

@@ -1,4 +1,4 @@
-//! Input of the sections, read and computed once.
+//! The data that all sections are rendered from. They are read and computed once.
 
 use super::ReportRequest;
 use super::chart::COLOURS;
@@ -17,30 +17,30 @@ use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Worst and best queries shown, each.
+/// Number of the worst queries shown per system, and also of the best.
 pub const EXTREMES: usize = 8;
-/// Queries shown with the largest change, in each direction.
+/// Number of queries shown per pair of systems, for the largest improvements and for the largest losses.
 const MOVED: usize = 6;
-/// Maximum query sets shown.
+/// Maximum number of query sets shown.
 const SETS: usize = 6;
-/// Maximum models shown in detail; their trees share the size limit.
+/// Maximum number of models shown in detail.
 pub const MODELS: usize = 8;
 
 /// All data of a report.
 pub struct Material {
-    /// The runs, in command-line order.
+    /// The runs, in the order of the command line.
     pub runs: Vec<RunContents>,
     /// How rankings are evaluated.
     pub judging: EvaluationRules,
-    /// All systems.
+    /// The systems of all runs.
     pub systems: Vec<ReportSystem>,
-    /// Systems grouped by the queries that they rank.
+    /// The systems, grouped by the queries that they rank.
     pub sets: Vec<QuerySet>,
-    /// Systems of further query sets, which are omitted.
+    /// Names of systems that are omitted, because there are too many query sets.
     pub left_out: Vec<String>,
-    /// The models, the first of which are shown in detail.
+    /// The models of all runs. Only the first [`MODELS`] are shown in detail.
     pub models: Vec<NamedModel>,
-    /// The datasets.
+    /// The names and manifests of all datasets.
     pub datasets: Vec<(String, Manifest)>,
 }
 
@@ -50,38 +50,38 @@ pub struct QuerySet {
     pub name: String,
     /// Indices of the systems shown.
     pub systems: Vec<usize>,
-    /// Number of further systems, which are omitted.
+    /// Number of systems that rank the same queries but are not shown.
     pub left_out: usize,
-    /// The documents of each system with predictions.
+    /// The documents of each system that is shown. `None` for systems without predictions.
     pub documents: Vec<Option<Documents>>,
-    /// The worst and the best queries of each system, as indices into its own queries.
+    /// The worst and the best queries of each system, as indices into the queries of the system.
     pub extremes: Vec<[Vec<usize>; 2]>,
-    /// Comparison of several systems, or why there is none.
+    /// The comparison of the systems, or the reason why they cannot be compared. `None` if there is only one system.
     pub comparison: Option<Result<Comparison, String>>,
 }
 
-/// Systems side by side.
+/// The comparison of all systems of a query set.
 pub struct Comparison {
-    /// Their values.
+    /// The value of each query in each system.
     pub aligned: AlignedSystems,
-    /// All pairs.
+    /// The comparison of each pair of systems.
     pub pairs: Vec<PairComparison>,
-    /// Options of the tests.
+    /// The options of the significance tests.
     pub options: compare::ComparisonOptions,
 }
 
 /// A model of a run.
 pub struct NamedModel {
-    /// Display name.
+    /// The display name.
     pub name: String,
-    /// Fingerprint of the file.
+    /// The fingerprint of the model file.
     pub fingerprint: String,
     /// The model.
     pub model: Model,
 }
 
 impl Material {
-    /// Reads the runs.
+    /// Reads the runs, evaluates their rankings and compares them.
     pub fn gather(request: &ReportRequest) -> Result<Self> {
         let mut runs: Vec<RunContents> = Vec::new();
         for source in &request.runs {
@@ -114,12 +114,12 @@ impl Material {
         Ok(material)
     }
 
-    /// The systems of a set, with the colour of each.
+    /// Returns the systems of a query set, each with the number of its colour.
     pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m ReportSystem)> {
         (1..).zip(set.systems.iter().map(|place| &self.systems[*place]))
     }
 
-    /// All tables of a kind, with their names.
+    /// Returns all tables of a kind, with their display names.
     pub fn tables(&self, kind: TableKind) -> Vec<(String, &CatalogEntry)> {
         let namer = Namer { runs: &self.runs };
         let mut tables = Vec::new();
@@ -129,7 +129,7 @@ impl Material {
         tables
     }
 
-    /// By which rules the values of a table were taken, as a sentence.
+    /// Returns a sentence that names the convention of a table's metrics.
     pub fn convention_of(table: &TableReader) -> String {
         match table.metadata(CONVENTION) {
             Some(convention) => format!("By the convention {convention}."),
@@ -137,9 +137,9 @@ impl Material {
         }
     }
 
-    /// The name of the dataset with a fingerprint.
+    /// Returns the display name of the dataset with a fingerprint.
     pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
-        // Predictions of earlier versions knew a dataset by its files.
+        // Predictions of earlier versions identify a dataset by the digest of its files.
         let is_it = |manifest: &Manifest| {
             manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
                 || manifest.files_digest().to_string() == fingerprint
@@ -148,12 +148,12 @@ impl Material {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// The name of the model with a fingerprint.
+    /// Returns the display name of the model with a fingerprint.
     pub fn model_named(&self, fingerprint: &str) -> Option<&str> {
         self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
     }
 
-    /// Explanation for missing metrics: a reason for each system without them.
+    /// Explains why metrics are missing, with a reason for each system without metrics.
     pub fn why_unjudged(&self) -> String {
         let reasons: Vec<String> = self
             .systems
@@ -166,7 +166,7 @@ impl Material {
         }
     }
 
-    /// Puts systems with the same queries together.
+    /// Groups systems by the queries that they rank. Also returns the names of the systems that are omitted.
     fn query_sets(&self) -> Result<(Vec<QuerySet>, Vec<String>)> {
         let mut groups: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
         for (place, system) in self.systems.iter().enumerate() {
@@ -212,7 +212,7 @@ impl Material {
         Ok(QuerySet { name, systems, left_out, documents, extremes, comparison })
     }
 
-    /// The places of the worst and of the best queries that have something relevant.
+    /// Returns the indices of the worst and of the best queries. Queries without relevant documents are ignored.
     fn extremes(&self, system: usize) -> [Vec<usize>; 2] {
         let Ok(judged) = &self.systems[system].judged else { return [Vec::new(), Vec::new()] };
         let sign = if self.judging.metric.higher_is_better() { 1.0 } else { -1.0 };
@@ -224,7 +224,7 @@ impl Material {
             .filter_map(|(place, query)| Some((sign * query.value?, place)))
             .collect();
         counted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        // A query is at one end only.
+        // The list is halved, so that no query is among both the worst and the best.
         let (worst, best) = counted.split_at(counted.len().div_ceil(2));
         let worst = worst.iter().take(EXTREMES).map(|(_, place)| *place).collect();
         let best = best.iter().rev().take(EXTREMES).map(|(_, place)| *place).collect();
@@ -243,7 +243,7 @@ impl Material {
             Ok(aligned) => aligned,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        // As `planetree compare` does it.
+        // These are the default options of `planetree compare`.
         let options = compare::ComparisonOptions {
             higher_is_better: self.judging.metric.higher_is_better(),
             test: SignificanceTest::Randomisation,
@@ -264,7 +264,7 @@ impl Material {
 }
 
 impl Comparison {
-    /// The queries that moved most between a system and others.
+    /// Returns the queries whose values differ most between a system and any other.
     fn moved(&self, member: usize) -> impl Iterator<Item = &str> {
         let pairs = self.pairs.iter().filter(move |pair| pair.a == member || pair.b == member);
         pairs
@@ -273,7 +273,7 @@ impl Comparison {
     }
 }
 
-/// What things are called: with several runs, by the run too.
+/// Creates display names. If there are several runs, a name includes the run.
 struct Namer<'r> {
     runs: &'r [RunContents],
 }
@@ -286,7 +286,8 @@ impl Namer<'_> {
         }
     }
 
-    /// The only ranking of a run needs no name but the run's, and that of a cross-validation none but its directory's.
+    /// Returns the display name of a ranking. If there are several runs, the only ranking of a run is named after the
+    /// run. The ranking of a cross-validation is named after its directory.
     fn system(&self, run: usize, entry: &str) -> String {
         let entry = entry.strip_suffix("/predictions").unwrap_or(entry);
         let only = |kind| self.runs[run].tables(kind).count() == 1;
@@ -298,7 +299,7 @@ impl Namer<'_> {
     }
 }
 
-/// Gives every run a name of its own.
+/// Appends a number to run names that occur more than once.
 fn number_names(runs: &mut [RunContents]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
@@ -310,7 +311,7 @@ fn number_names(runs: &mut [RunContents]) {
     }
 }
 
-/// The metrics and the rules: those that were asked for, or those of the runs' own metrics.
+/// Returns the metrics and the convention, as requested or as found in the metrics tables of the runs.
 fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRules> {
     let mut metrics = vec![request.metric];
     metrics.extend(default_metrics()?);
@@ -339,7 +340,7 @@ fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRu
             known.push(metric);
         }
     }
-    // Tables that disagree decide nothing.
+    // If the tables disagree on the convention, the default is used.
     let convention = match (&request.convention, conventions.as_slice()) {
         (Some(asked), _) => asked.clone(),
         (None, [only]) => only.clone(),

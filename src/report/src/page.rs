@@ -1,4 +1,4 @@
-//! The page: fills the template and writes one self-contained file.
+//! Assembly of the page, which fills the template and writes one self-contained file.
 
 use super::chart::Chart;
 use super::forest::ModelTrees;
@@ -10,31 +10,31 @@ use std::io::Write;
 
 const TEMPLATE: &str = include_str!("assets/template.html");
 const STYLE: &str = include_str!("assets/report.css");
-/// In dependency order.
+/// The scripts of the page. Each may use those before it.
 const SCRIPTS: [&str; 4] = [
     include_str!("assets/charts.js"),
     include_str!("assets/figures.js"),
     include_str!("assets/trees.js"),
     include_str!("assets/page.js"),
 ];
-/// Name and version of the program, for the page's metadata.
+/// Name and version of the program, as recorded in the page.
 pub const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
-/// Marks a file as a report of planetree.
+/// Start of the element that marks an HTML file as a report of planetree.
 const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 
-/// State shared by sections while the page is built.
+/// The data of the page, which sections add to while they are rendered.
 #[derive(Debug, Default, Serialize)]
 pub struct Page {
     charts: Vec<Labelled>,
     forests: Vec<ModelTrees>,
     #[serde(skip)]
     tabs: usize,
-    /// Bytes used by per-query content.
+    /// Bytes of the per-query content so far.
     #[serde(skip)]
     spent: usize,
 }
 
-/// Maximum total bytes of document lists and per-query charts.
+/// Maximum number of bytes for document lists and per-query charts.
 const ROOM: usize = 2_500_000;
 
 #[derive(Debug, Serialize)]
@@ -44,25 +44,25 @@ struct Labelled {
     chart: Chart,
 }
 
-/// A chart with its title, caption and the same numbers as a table.
+/// A chart with its title and caption, and a table of its numbers.
 pub struct Figure {
-    /// Title.
+    /// The title above the chart.
     pub title: String,
-    /// Caption.
+    /// The caption, which follows the title.
     pub note: String,
     /// The chart.
     pub chart: Chart,
-    /// The numbers.
+    /// The numbers of the chart as a table.
     pub table: HtmlTable,
 }
 
 impl Page {
-    /// Adds a figure with a collapsed table.
+    /// Adds a figure whose table is collapsed at first.
     pub fn figure(&mut self, figure: Figure) -> Html {
         self.place(figure, &[])
     }
 
-    /// Adds a figure with an open table, where the table has more details than the chart.
+    /// Adds a figure whose table is expanded at first, because it has more details than the chart.
     pub fn figure_with_table(&mut self, figure: Figure) -> Html {
         self.place(figure, &[("open", "")])
     }
@@ -83,7 +83,7 @@ impl Page {
         Html::element("figure", &[("data-chart", &number)], content)
     }
 
-    /// Returns per-query content if it fits the size limit, otherwise a note.
+    /// Returns per-query content if it fits within the size limit, otherwise a note that it was omitted.
     pub fn if_room(&mut self, content: Html) -> Html {
         if self.has_room(content.as_str().len()) {
             return content;
@@ -91,7 +91,7 @@ impl Page {
         left_out()
     }
 
-    /// Reserves bytes within the size limit; false if they do not fit.
+    /// Reserves bytes within the size limit. Returns `false` if they do not fit.
     pub fn has_room(&mut self, bytes: usize) -> bool {
         let fits = self.spent + bytes <= ROOM;
         if fits {
@@ -100,14 +100,14 @@ impl Page {
         fits
     }
 
-    /// Adds the trees of a model.
+    /// Adds the trees of a model and returns the element that a script draws them in.
     pub fn forest(&mut self, forest: ModelTrees) -> Html {
         let number = self.forests.len().to_string();
         self.forests.push(forest);
         Html::element("div", &[("data-forest", &number)], Html::new())
     }
 
-    /// Tabbed panels; a single panel has no tabs.
+    /// Creates tabbed panels. A single panel is returned without tabs.
     pub fn tabs(&mut self, label: &str, mut panels: Vec<(String, Html)>) -> Html {
         if panels.len() == 1 {
             return panels.remove(0).1;
@@ -138,18 +138,18 @@ impl Page {
     }
 }
 
-/// Note in place of content that exceeds the size limit.
+/// Creates the note that replaces content beyond the size limit.
 pub fn left_out() -> Html {
     Html::paragraph("note", "Omitted to keep this file small; report on fewer runs to see it.")
 }
 
 /// A rendered section.
 pub struct PlacedSection {
-    /// Id of the element, for links.
+    /// The id of the section's element, which links refer to.
     pub id: &'static str,
-    /// Its heading.
+    /// The heading of the section.
     pub title: &'static str,
-    /// Content below the heading.
+    /// The content below the heading.
     pub content: Html,
 }
 
@@ -191,7 +191,7 @@ pub fn assemble(
 
 fn as_section(section: &PlacedSection) -> Html {
     let heading = format!("{}-heading", section.id);
-    // The first section has the page's heading.
+    // The summary has no heading of its own, because it follows the heading of the page.
     let title = match section.id {
         "summary" => Html::new(),
         _ => Html::element("h2", &[("id", &heading)], Html::text(section.title)),
@@ -200,7 +200,7 @@ fn as_section(section: &PlacedSection) -> Html {
     Html::element("section", &attributes, title.and(section.content.clone()))
 }
 
-/// Replaces `{{slots}}` in one pass; inserted text is not scanned again.
+/// Replaces `{{slots}}` in a single pass, so that slots in inserted text are not replaced.
 fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut filled = String::new();
     let mut rest = template;
@@ -214,7 +214,7 @@ fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     filled
 }
 
-/// Prepares to write a report, in the place of an earlier one at most.
+/// Opens the output file. An existing file is replaced only if it is a report of planetree.
 pub fn create(output: &Location) -> Result<FileOutput> {
     REPORT_FORMATS.of(output)?;
     let is_report = |head: &Head| {
@@ -250,7 +250,7 @@ mod tests {
             let found = page.matches(elsewhere).count();
             assert_eq!(found, if elsewhere == "http://" { allowed } else { 0 }, "{elsewhere}");
         }
-        // No content ends its surrounding element.
+        // Inserted content must not close the element that surrounds it.
         assert_eq!(page.matches("</script>").count(), 3);
         assert_eq!(page.matches("</style>").count(), 1);
     }

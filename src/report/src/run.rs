@@ -1,4 +1,4 @@
-//! A run: a directory with the outputs of one experiment. It has a manifest if a pipeline wrote it.
+//! Reading of runs. A run is a directory with the outputs of one experiment. It has a manifest if a pipeline wrote it.
 
 use super::trials::Trials;
 use planetree_base::error::{Error, Result};
@@ -8,24 +8,24 @@ use planetree_data::dataset::MANIFEST;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_run::pipeline::{RunManifest, RunStatus};
 
-/// A run to open.
+/// A run to report on.
 #[derive(Debug, Clone)]
 pub struct RunSource {
-    /// Display name; `None` for the directory's name.
+    /// The display name. `None` means the name of the directory.
     pub name: Option<String>,
-    /// Its directory.
+    /// The directory of the run.
     pub location: Location,
 }
 
-/// Contents of a run.
+/// The contents of a run.
 pub struct RunContents {
-    /// Display name.
+    /// The display name.
     pub name: String,
-    /// The pipeline's manifest, if there is one.
+    /// The manifest that the pipeline wrote. `None` if the run was not written by a pipeline.
     pub manifest: Option<RunManifest>,
-    /// The datasets and tables to show, by name.
+    /// The datasets and tables to show, in the order of the pipeline's steps, or by name if there is no manifest.
     pub entries: Vec<CatalogEntry>,
-    /// Why it is incomplete; `None` if it is complete.
+    /// The reason why the run is incomplete. `None` if it is complete.
     pub unfinished: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl RunContents {
             return Err(not_a_directory(location, path.exists()));
         }
         let manifest = RunManifest::read(location)?;
-        // The run that this report is a step of is still running; all other runs must be complete.
+        // If the report is a step of this run, the run is still in progress. All other runs must be complete.
         let waits = |manifest: &&RunManifest| within_run && manifest.status == RunStatus::Running;
         let state = manifest.as_ref().filter(|manifest| !waits(manifest)).and_then(why_unfinished);
         if let Some(problem) = &state
@@ -54,11 +54,11 @@ impl RunContents {
         let mut entries = catalog_entries(location)?;
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
-            // Outputs of steps that are no longer in the pipeline do not belong to the run.
+            // Outputs of steps that were removed from the pipeline no longer belong to the run.
             if manifest.steps.iter().any(|step| !step.outputs.is_empty()) {
                 entries.retain(|entry| step_of(manifest, entry) < manifest.steps.len());
             }
-            // In step order: the first ranking is the baseline of comparisons.
+            // The entries are sorted by step, because the first ranking is the baseline of comparisons.
             entries.sort_by_key(|entry| step_of(manifest, entry));
         }
         if entries.is_empty() {
@@ -70,7 +70,7 @@ impl RunContents {
         }
         let name = source.name.clone().unwrap_or_else(|| match location {
             Location::Local(path) => {
-                // Resolve `.` and `..` to get a name.
+                // Resolves `.` and `..`, which are not usable as names.
                 let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
                 Location::Local(whole).name()
             }
@@ -79,12 +79,12 @@ impl RunContents {
         Ok(RunContents { name, manifest, entries: worth_showing(entries)?, unfinished: state })
     }
 
-    /// Tables of a kind.
+    /// Returns the tables of a kind.
     pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(move |entry| entry.kind == CatalogKind::Table(kind))
     }
 
-    /// The datasets.
+    /// Returns the datasets.
     pub fn datasets(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(|entry| entry.kind == CatalogKind::Dataset)
     }
@@ -116,7 +116,7 @@ fn why_unfinished(manifest: &RunManifest) -> Option<String> {
     }
 }
 
-/// Index of the step that wrote an entry; the number of steps if none did.
+/// Returns the index of the step that wrote an entry, or the number of steps if no step did.
 fn step_of(manifest: &RunManifest, entry: &CatalogEntry) -> usize {
     let made = |written: &String| {
         let name = written.strip_suffix(".parquet").unwrap_or(written);
@@ -128,7 +128,7 @@ fn step_of(manifest: &RunManifest, entry: &CatalogEntry) -> usize {
     step.unwrap_or(manifest.steps.len())
 }
 
-/// Adds outputs that steps wrote outside the run directory.
+/// Adds the outputs that steps wrote outside the run directory.
 fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<CatalogEntry>) -> Result<()> {
     for step in manifest.steps.iter().filter(|step| step.status.is_finished()) {
         for (output, written) in &step.outputs {
@@ -153,10 +153,10 @@ fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<CatalogEntry>
     Ok(())
 }
 
-/// Leaves out redundant entries: the parts of a cross-validation, the predictions of single folds, which
-/// are included in those of all folds, and all trials of a search but the best.
+/// Leaves out redundant entries. These are the datasets of a cross-validation's parts, the predictions of single folds,
+/// which are also part of the predictions of all folds, and all trials of a search except the best one.
 fn worth_showing(entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEntry>> {
-    // Directories of cross-validations and searches, with the trial to keep.
+    // The directory of each cross-validation and search and, for a search, the number of the trial to keep.
     let mut places: Vec<(String, Option<String>)> = Vec::new();
     for entry in &entries {
         let place =

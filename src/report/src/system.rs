@@ -1,5 +1,5 @@
-//! Systems: the rankings of a run, evaluated by the report itself, or values from metrics tables where the
-//! rankings are not in the run.
+//! The systems of a report, which are the rankings of the runs. The report evaluates their predictions itself. If a run
+//! has no predictions that can be evaluated, the values come from its metrics tables.
 
 use super::run::RunContents;
 use arrow::array::Array;
@@ -12,48 +12,49 @@ use planetree_judge::evaluate::{EvaluateRequest, EvaluationSummary, METRICS, Ran
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
-/// Maximum depth of the NDCG curve.
+/// Maximum k of the NDCG@k curve.
 pub const DEPTH: u32 = 20;
 
 /// How rankings are evaluated.
 pub struct EvaluationRules {
-    /// The primary metric.
+    /// The primary metric, which comparisons and per-query values use.
     pub metric: Metric,
-    /// The metrics of the summary, the primary one first.
+    /// The metrics of the summary. The primary metric comes first.
     pub metrics: Vec<Metric>,
-    /// The convention of the metrics.
+    /// The convention by which all metrics are computed.
     pub convention: Convention,
-    /// Number of threads; 0 for all cores.
+    /// Number of threads, or 0 for all cores.
     pub threads: usize,
 }
 
 /// One ranking of a run.
 pub struct ReportSystem {
-    /// Display name.
+    /// The display name.
     pub name: String,
-    /// Its predictions; `None` if only metrics are available.
+    /// The file of predictions. `None` if only metrics are available.
     pub predictions: Option<Location>,
-    /// Metadata of the predictions file, such as model and dataset.
+    /// Metadata of the predictions, such as the model and the dataset that they come from.
     pub metadata: BTreeMap<String, String>,
     /// Number of documents.
     pub rows: u64,
-    /// Its metrics, or why there are none.
+    /// The metrics, or the reason why there are none.
     pub judged: Result<SystemMetrics, String>,
 }
 
-/// Metrics of a system.
+/// The metrics of one system.
 pub struct SystemMetrics {
-    /// Mean of each metric of the summary, where known.
+    /// The mean of each metric of the summary. `None` if it is not known.
     pub means: Vec<Option<f64>>,
     /// The primary metric of each query, sorted by query id.
     pub queries: Vec<QueryValue>,
-    /// NDCG by depth.
+    /// NDCG@k for each k, as pairs of k and value.
     pub curve: Vec<(u32, f64)>,
     /// Number of queries without relevant documents.
     pub empty: usize,
 }
 
-/// All systems of all runs, in order. `named` gives the display name of a table.
+/// Returns the systems of all runs, in order. `named` returns the display name of a table, given the index of its run
+/// and its name.
 pub fn systems_of(
     runs: &[RunContents],
     judging: &EvaluationRules,
@@ -65,8 +66,8 @@ pub fn systems_of(
         for entry in run.tables(TableKind::Predictions) {
             found.push(of_predictions(entry, named(place, &entry.name), judging)?);
         }
-        // Metrics tables mostly describe the predictions beside them, so they are used only if no predictions
-        // could be evaluated.
+        // Metrics tables usually describe the predictions of the same run. So they are used only if none of the
+        // predictions could be evaluated.
         if !found.iter().any(|system| system.judged.is_ok()) {
             for entry in run.tables(TableKind::Metrics) {
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
@@ -93,7 +94,7 @@ fn of_predictions(entry: &CatalogEntry, name: String, judging: &EvaluationRules)
     Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
 }
 
-/// The message of an error about the content of rows; other errors are returned.
+/// Returns the message of an error about the content of rows. Any other error is returned as an error.
 fn said_of_content(error: Error) -> Result<String> {
     match &error {
         Error::Place { problem, .. }
@@ -105,7 +106,7 @@ fn said_of_content(error: Error) -> Result<String> {
     }
 }
 
-/// Number of rows without a label.
+/// Returns the number of rows without a label.
 fn unlabelled(table: &TableReader) -> Result<u64> {
     let Ok(place) = table.schema().index_of("label") else { return Ok(table.rows()) };
     let mut missing = 0;
@@ -142,7 +143,7 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
     })
 }
 
-/// Values of the primary metric, which is the first.
+/// Returns the primary metric of each query, sorted by query id.
 fn values_of(results: &Results) -> Vec<QueryValue> {
     let mut values: Vec<QueryValue> = (0..results.queries())
         .map(|query| QueryValue {
@@ -155,7 +156,7 @@ fn values_of(results: &Results) -> Vec<QueryValue> {
     values
 }
 
-/// The systems of a metrics table, with the metrics that it contains.
+/// Returns the systems of a metrics table, with those metrics that the table contains.
 fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
@@ -200,7 +201,7 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
             let values = values.get(place).map(|system| &system.queries[..]).unwrap_or_default();
             let counted: Vec<f64> = values.iter().filter_map(|query| query.value).collect();
             let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-            // RMSE is taken over rows; it is not a mean over queries.
+            // RMSE is computed over rows, so the mean over queries would be wrong.
             let mean = Some(mean).filter(|mean| mean.is_finite() && *metric != Metric::Rmse);
             if let Ok(judged) = &mut system.judged {
                 judged.means.push(mean);
@@ -214,7 +215,7 @@ fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
     ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
 }
 
-/// Numbers duplicate names.
+/// Appends a number to names that occur more than once.
 fn tell_apart(systems: &mut [ReportSystem]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for system in systems {

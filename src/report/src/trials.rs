@@ -1,4 +1,4 @@
-//! The trials of a search, read from their table and ranked as by the search.
+//! The trials of a search, read from their table and sorted as the search ranks them.
 
 use crate::material::Material;
 use arrow::array::Array;
@@ -7,29 +7,29 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use planetree_metric::Metric;
 
-/// A search's trials.
+/// The trials of one search.
 pub struct Trials {
-    /// The metric that ranks them.
+    /// The metric by which the trials are ranked.
     pub metric: String,
-    /// By which rules it was taken, as a sentence.
+    /// A sentence that names the convention of the metric.
     pub convention: String,
-    /// The parameters that were searched.
+    /// The names of the parameters that were searched.
     pub parameters: Vec<String>,
-    /// The trials, the best first; those without a value last.
+    /// The trials, best first. Trials without a value are last.
     pub ranking: Vec<TrialRow>,
 }
 
 /// One trial.
 pub struct TrialRow {
-    /// Its number.
+    /// The number of the trial.
     pub number: u64,
-    /// The values of the parameters.
+    /// The value of each parameter, in the order of [`Trials::parameters`].
     pub values: Vec<String>,
-    /// Mean and deviation on the validation parts.
+    /// Mean and standard deviation of the metric on the validation parts. `None` if the trial failed.
     pub valid: Option<(f64, f64)>,
-    /// Mean and deviation on the test parts.
+    /// Mean and standard deviation of the metric on the test parts. `None` if there are none.
     pub test: Option<(f64, f64)>,
-    /// Why it has no values.
+    /// The reason why the trial has no values. `None` if it succeeded.
     pub problem: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Trials {
     pub fn read(location: &Location) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Trials)?;
         let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
-        // The parameters are between the number and the first metric.
+        // The columns between the number and the first metric are parameters.
         let is_result = |name: &str| {
             ["valid_", "test_"].iter().any(|split| name.starts_with(split)) || name == "best_round"
         };
@@ -47,7 +47,7 @@ impl Trials {
         let mut ranking = Vec::new();
         for batch in table.batches() {
             let batch = batch?;
-            // The columns are missing if no trial produced a model.
+            // The columns of a metric are missing if no trial produced a model.
             let column = |name: String| -> Result<Option<_>> {
                 batch.column_by_name(&name).map(|_| float_column(&table, &batch, &name)).transpose()
             };
@@ -88,12 +88,12 @@ impl Trials {
             }
             None => f64::INFINITY,
         };
-        // The sort is stable: ties keep their order.
+        // The sort is stable, so that equal trials stay in the order of their numbers.
         ranking.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
         Ok(Trials { metric, convention: Material::convention_of(&table), parameters, ranking })
     }
 
-    /// The number of the best trial, if one has a value.
+    /// Returns the number of the best trial, or `None` if no trial has a value.
     pub fn best(&self) -> Option<u64> {
         self.ranking.first().filter(|row| row.valid.is_some()).map(|row| row.number)
     }

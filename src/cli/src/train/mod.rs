@@ -55,7 +55,7 @@ pub struct TrainArguments {
     #[command(flatten)]
     parameters: ParameterOptions,
 
-    /// Model to start from; its trees become the first trees of the new model
+    /// Model to start from: boosting continues a boosted model, and adds a part of its own to any other model
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
 

@@ -42,10 +42,10 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
     assert!(matches!(&unknown[..], [Reply::Failed { problem, .. }] if problem.contains("no such job")));
 }
 
-/// Counts its requests: a state that has seen `0` of them is new.
+/// A job that counts its requests in its state and returns the count.
 #[derive(Serialize, Deserialize)]
 struct Count {
-    /// The count before this request; the state is behind if it is lower.
+    /// The minimum count before this request. A state with a lower count is outdated.
     from: usize,
 }
 
@@ -113,23 +113,23 @@ fn states_are_cached_rebuilt_and_evicted() {
     assert_eq!(ask(&right, "a", 0, None).unwrap(), None);
     assert_eq!(ask(&right, "a", 0, Some(5)).unwrap(), Some(6));
     assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(7));
-    // Behind, rebuilt, and kept again.
+    // The state is outdated, then rebuilt from a snapshot, then used again although another snapshot is sent.
     assert_eq!(ask(&right, "a", 9, None).unwrap(), None);
     assert_eq!(ask(&right, "a", 9, Some(9)).unwrap(), Some(10));
     assert_eq!(ask(&right, "a", 9, Some(70)).unwrap(), Some(11));
-    // A snapshot that does not help is no reason to fail: the driver decides how often to repeat.
+    // A snapshot that is itself outdated is not an error, because the driver decides how often to repeat a request.
     assert_eq!(ask(&right, "b", 9, Some(8)).unwrap(), None);
-    // Other commands have states of their own.
+    // Every command has its own states.
     let other = Task { run: "other".to_owned(), ..right.clone() };
     assert_eq!(ask(&other, "a", 0, None).unwrap(), None);
-    // Two states of 10 bytes fit: the least recently used one is evicted.
+    // Only two states of 10 bytes fit, so the least recently used one is evicted.
     lock(&cache.index).limit = Some(25);
     assert_eq!(ask(&right, "b", 0, Some(20)).unwrap(), Some(9), "a state that was prepared is kept");
     assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(12));
     assert_eq!(ask(&right, "c", 0, Some(30)).unwrap(), Some(31));
     assert_eq!(ask(&right, "b", 0, None).unwrap(), None);
     assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(13));
-    // The wrong data.
+    // Data whose fingerprint differs from the driver's are rejected.
     let wrong = Task { run: "wrong".to_owned(), fingerprint: String::new(), ..right };
     assert!(ask(&wrong, "a", 0, None).unwrap_err().to_string().contains("differs"));
 }

@@ -12,21 +12,22 @@ pub struct ContributionDifference {
 }
 
 impl ContributionDifference {
-    /// The contribution to the first row minus that to the second.
+    /// Returns the contribution to the first score minus the contribution to the second score.
     pub fn value(&self) -> f64 {
         self.first - self.second
     }
 }
 
-/// The contributions of one row minus those of another, by descending absolute value. They add up to the difference of
-/// the scores. Features that contribute equally to both rows are omitted.
+/// Compares the contributions of two rows feature by feature. The result is sorted by descending absolute difference,
+/// and the differences add up to the difference of the scores. Features that contribute equally to both rows are
+/// omitted.
 pub fn differences(first: &[f64], second: &[f64]) -> Vec<ContributionDifference> {
     let pairs = (0..).zip(first.iter().zip(second));
     let mut all: Vec<ContributionDifference> = pairs
         .map(|(feature, (first, second))| ContributionDifference { feature, first: *first, second: *second })
         .filter(|difference| difference.value() != 0.0)
         .collect();
-    // A stable sort: equal differences stay in column order.
+    // The sort is stable, so equal differences stay in column order.
     all.sort_by(|a, b| b.value().abs().total_cmp(&a.value().abs()));
     all
 }

@@ -1,4 +1,4 @@
-//! Computes the contributions of rows.
+//! Computes the contributions of the features to the scores of rows.
 
 use super::layout::{LANES, Lanes, PointBatch, Subtree, split_by_points};
 use crate::family::load_values;
@@ -9,50 +9,56 @@ use planetree_base::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Rows that are explained together, tree by tree, so that the tables of a tree stay in the cache.
+/// Number of rows per block. The rows of a block are explained together, tree by tree, so that the tables of a tree
+/// stay in the cache.
 const BLOCK: usize = 16;
 
 /// A model prepared for explaining many rows.
 #[derive(Debug)]
 pub struct Explainer {
-    /// Number of features of the model, used or not.
+    /// Number of features of the model, including those that no tree uses.
     features: usize,
     expected: f64,
-    /// The features that trees use, in ascending order, with their fill values. A *slot* is an index into this list.
+    /// The features that trees use, in ascending order, with their fill values (NaN if there is none). A *slot* is an
+    /// index into this list.
     slots: Vec<(u32, f32)>,
     parts: Vec<ExplainedPart>,
     level: Level,
 }
 
-/// A part of the model. The contributions to a sum are the sums of the contributions.
+/// A part of the model, prepared for explaining. The score is a sum over the parts, so the contributions to the parts
+/// are added up.
 #[derive(Debug)]
 struct ExplainedPart {
     /// The feature whose value is added to the base score, and its fill value.
     base_feature: Option<(u32, f32)>,
-    /// The factor for the value of the base feature: the weight of the part.
+    /// The weight of the part, by which the value of the base feature is multiplied.
     weight: f64,
-    /// The factor for the contributions of a tree.
+    /// The factor by which the contributions of each tree are multiplied.
     scale: f64,
     subtrees: Vec<Subtree>,
 }
 
 /// Buffers that are reused from row to row.
 struct ExplainBuffers {
-    /// The values of a block's rows by slot, with the model's fill values applied.
+    /// The feature values of a block's rows: row after row, with one value per slot. The fill values of the model are
+    /// already applied.
     values: Vec<f32>,
-    /// The contributions of a block's rows so far, one number per point.
+    /// The contributions of a block's rows so far, in the same order as `values`, with one partial sum per lane.
     sums: Vec<Lanes>,
-    /// By node: whether the row follows all edges of a feature down to the node.
+    /// For each node, 1 if the row follows every edge on the path to the node that belongs to the same feature as the
+    /// last edge, otherwise 0.
     follows: Vec<u8>,
-    /// By node: the row's state at the edge to the node.
+    /// For each node, the state of the row at the edge that leads to the node. `layout.rs` defines the states.
     states: Vec<u8>,
-    /// By node: on the way down the product along the path, on the way up the sum over the leaves below.
+    /// For each node, the product of the factors along its path during the pass down the tree, and the sum over the
+    /// leaves below it during the pass up.
     products: Vec<Lanes>,
 }
 
 impl Explainer {
-    /// Prepares a model. Fails if a part is not a sum or mean of trees, is normalised, or does not contain the number
-    /// of rows per node (`cover`).
+    /// Prepares a model. Returns an error if a part is not a sum or mean of trees, is normalised, or lacks the number
+    /// of training rows per node (`cover`).
     pub fn new(model: &Model) -> Result<Self> {
         model.check_single_rows("cannot explain scores")?;
         let mut ensembles = Vec::with_capacity(model.parts.len());
@@ -100,18 +106,19 @@ impl Explainer {
         })
     }
 
-    /// The expected score of a row of which no feature is known: the mean score of the training rows, without the
-    /// value of `base_feature`.
+    /// Returns the expected score of a row whose features are all unknown. This is the mean score of the training rows,
+    /// without the value of `base_feature`.
     pub fn expected_value(&self) -> f64 {
         self.expected
     }
 
-    /// Number of features of the model, which is the number of contributions per row.
+    /// Returns the number of features of the model, which is also the number of contributions per row.
     pub fn features(&self) -> usize {
         self.features
     }
 
-    /// The features that contributions depend on, in ascending order. Other features contribute 0.
+    /// Returns the indices of the features that contributions depend on, in ascending order. Other features contribute
+    /// 0.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().map(|(feature, _)| *feature);
         let bases = self.parts.iter().filter_map(|part| part.base_feature).map(|(feature, _)| feature);
@@ -127,7 +134,8 @@ impl Explainer {
         });
     }
 
-    /// Computes the contributions of rows in row-major order, each with a value for every feature of the model.
+    /// Computes the contributions of several rows. Both `rows` and `out` are in row-major order, with one number per
+    /// feature of the model.
     pub fn explain_rows(&self, rows: &[f32], out: &mut [f64]) {
         let width = self.features.max(1);
         self.explain_blocks(rows.len() / width, out, |first, count, feature, values| {
@@ -137,8 +145,8 @@ impl Explainer {
         });
     }
 
-    /// Computes the contributions of a range of rows given as columns, one for every feature of the model. Missing
-    /// values are null or NaN; a feature without a column is missing. `out` is in row-major order.
+    /// Computes the contributions of a range of rows. `columns` has one entry per feature of the model. Nulls, NaN and
+    /// all values of a feature without a column count as missing. `out` is in row-major order.
     pub fn explain_columns(&self, columns: &[Option<&Float32Array>], rows: Range<usize>, out: &mut [f64]) {
         self.explain_blocks(rows.len(), out, |first, count, feature, values| {
             let first = rows.start + first;
@@ -151,8 +159,8 @@ impl Explainer {
         });
     }
 
-    /// Explains block by block. `load(first, count, feature, values)` writes the values of a feature for `count` rows
-    /// from row `first` on.
+    /// Explains rows block by block. `load(first, count, feature, values)` writes the values of a feature to `values`,
+    /// for `count` rows starting with row `first`.
     fn explain_blocks(
         &self,
         rows: usize,
@@ -202,8 +210,8 @@ impl Explainer {
         }
     }
 
-    /// Explains one part of one block. All functions that it calls are inlined, so that they are compiled once for each level of
-    /// vector instructions.
+    /// Computes the contributions to one part of the model for the rows of a block. All functions that it calls are
+    /// inlined, so that they are compiled once for each level of vector instructions.
     #[inline(always)]
     fn explain_block(&self, part: &ExplainedPart, buffers: &mut ExplainBuffers, rows: usize) {
         let slots = self.slots.len();
@@ -220,7 +228,7 @@ impl Explainer {
     }
 }
 
-/// Contributions need the number of training rows of every node.
+/// Returns an error if a tree lacks the number of training rows per node, which contributions depend on.
 fn check_cover(model: &Model, part: usize, ensemble: &TreeEnsemble) -> Result<()> {
     for (number, tree) in ensemble.trees.iter().enumerate() {
         let is_known = tree.nodes.len() == 1 || tree.nodes[0].cover > 0.0;
@@ -238,7 +246,7 @@ fn check_cover(model: &Model, part: usize, ensemble: &TreeEnsemble) -> Result<()
 }
 
 impl Subtree {
-    /// Determines the row's state at every edge.
+    /// Determines the state of a row at every edge of the subtree.
     #[inline(always)]
     fn route(&self, values: &[f32], follows: &mut [u8], states: &mut [u8]) {
         for split in &self.splits {
@@ -254,7 +262,8 @@ impl Subtree {
         }
     }
 
-    /// Adds the contributions at a batch of points: products on the way down the tree, sums on the way up.
+    /// Adds the contributions at a batch of points to `sums`. One pass down the tree computes products along the paths,
+    /// and one pass up computes sums over the leaves.
     #[inline(always)]
     fn add(&self, batch: &PointBatch, states: &[u8], products: &mut [Lanes], sums: &mut [Lanes]) {
         products[0] = batch.weights;

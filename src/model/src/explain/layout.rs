@@ -1,35 +1,38 @@
 //! Prepares a tree for explaining rows: everything that does not depend on the row is computed here.
 //!
-//! The value of a coalition is a sum over the leaves. So are Shapley values, and leaves can be treated one by one. Let
-//! the path to a leaf have the features 1 ... m. For each feature, let `o` be 1 if the row follows all of the feature's
-//! edges on the path and 0 otherwise, and let `z` be the product of their shares. The leaf's part of the coalition's
-//! value is the leaf value times a product over the features: `o` for known and `z` for unknown ones. The Shapley value
-//! of such a game is an integral (Owen, "Multilinear extensions of games", 1972):
+//! The value of a coalition is a sum over the leaves of the tree. Shapley values are linear, so they are also sums over
+//! the leaves, and each leaf can be treated separately. Let the path to a leaf have the features 1 ... m. For each
+//! feature, let `o` be 1 if the row follows all of the feature's edges on the path and 0 otherwise, and let `z` be the
+//! product of the shares of these edges. A leaf adds to the value of a coalition the leaf value times a product over
+//! the features, in which the factor is `o` for a known feature and `z` for an unknown one. The Shapley value of such a
+//! game is an integral (Owen, "Multilinear extensions of games", 1972):
 //!
 //! ```text
 //! value * (o_i - z_i) * integral from 0 to 1 of the product over j != i of (z_j + t (o_j - z_j)) dt
 //! ```
 //!
-//! The integrand is a polynomial in `t` of degree m - 1, so m / 2 points give the integral exactly. At one point, the
-//! product along a path is a number that is multiplied by one factor per edge. So a row takes one pass down the tree,
-//! which computes the products, and one pass up, which sums over the leaves and adds the contribution of every edge to
-//! its feature: a few multiplications per edge and point. The algorithm of the paper takes m times as many per leaf.
-//! All factors are positive, so there is no cancellation, however deep the tree is.
+//! The integrand is a polynomial in `t` of degree m - 1, so a Gauss-Legendre quadrature with m / 2 points computes the
+//! integral exactly. At each point, the product along a path is a single number, and every edge multiplies it by one
+//! factor. So each row needs one pass down the tree, which computes the products, and one pass up, which sums over the
+//! leaves and adds the contribution of every edge to the feature of the edge. This takes a few multiplications per edge
+//! and point, whereas the algorithm of Lundberg et al. takes m times as many per leaf. All factors are positive, so
+//! there is no cancellation, however deep the tree is.
 //!
-//! If a feature occurs again on a path, the factor of the later edge replaces that of the earlier one. A row can be in
-//! three *states* at an edge: it does not follow the earlier edges of the feature; it follows them, but not this one;
-//! it follows all of them. The tables are indexed by this state.
+//! If a feature occurs several times on a path, the factor of the later edge replaces the factor of the earlier edge. A
+//! row is in one of three *states* at an edge: it does not follow all earlier edges of the same feature (0), it follows
+//! the earlier edges but not this one (1), or it follows the earlier edges and this one (2). The tables are indexed by
+//! this state.
 //!
-//! A leaf below many features needs many points. The leaves of a tree that need equally many points form a *subtree*,
-//! without the other leaves, so that only they incur the cost.
+//! A leaf with many features on its path needs many points. To spare the other leaves this cost, a tree is divided into
+//! *subtrees*. Each subtree consists of the leaves that need the same number of points, and of their ancestors.
 
 use super::quadrature::{QuadraturePoint, points};
 use crate::model::{Branch, Tree};
 use std::collections::BTreeMap;
 
-/// Points that are processed at a time: as many as fit in a vector register of most machines.
+/// Number of quadrature points that are processed at a time: as many as fit in a vector register of most machines.
 pub const LANES: usize = 4;
-/// One number per point.
+/// One number for each point of a batch.
 pub type Lanes = [f64; LANES];
 /// Number of states of a row at an edge.
 const STATES: usize = 3;
@@ -41,40 +44,40 @@ pub struct SubtreeSplit {
     pub slot: u32,
     /// Rows whose value is at most this go left.
     pub threshold: f32,
-    /// The branch for missing values.
+    /// The branch for missing values: 0 is left, 1 is right and 2 is middle.
     pub missing: u8,
-    /// Index of the split's own node.
+    /// Index of the node that is split.
     pub node: u32,
-    /// The nearest node on the path, this one included, that an edge of the same feature leads to; the root if there
-    /// is none.
+    /// Index of the nearest node on the path from the root, including this node, whose incoming edge belongs to the
+    /// same feature. 0, the root, if there is none.
     pub above: u32,
-    /// Index of the first child; the other children follow.
+    /// Index of the first child. The other children have the next indices.
     pub first: u32,
-    /// The branches that lead to the children.
+    /// The branches that lead to the children, numbered like `missing`. Only the first `children` entries are used.
     pub branches: [u8; 3],
     /// Number of children.
     pub children: u8,
 }
 
-/// The tables of the edge to a node, for a batch of points.
+/// The tables of an edge for a batch of points, indexed by the state of the row.
 #[derive(Debug, Clone)]
 pub struct Edge {
-    /// Factor of the product along the path, by the row's state.
+    /// The factor by which the edge multiplies the product along the path.
     pub factors: [Lanes; STATES],
-    /// The feature's contribution as a multiple of the sum over the leaves below, by the row's state.
+    /// The contribution of the edge to its feature, as a multiple of the sum over the leaves below the edge.
     pub contributions: [Lanes; STATES],
 }
 
-/// A batch of points of a subtree.
+/// A batch of quadrature points, with the tables of a subtree at these points.
 #[derive(Debug)]
 pub struct PointBatch {
-    /// The weights of the points, which are the products at the root.
+    /// The quadrature weights of the points. The products along all paths start with these numbers.
     pub weights: Lanes,
-    /// The edges to all nodes except the root: that to node `i` is at `i - 1`.
+    /// The edges to all nodes except the root. The edge to node `i` has index `i - 1`.
     pub edges: Vec<Edge>,
 }
 
-/// The leaves of a tree that need equally many points, with their ancestors. Nodes are in breadth-first order.
+/// The leaves of a tree that need the same number of points, and their ancestors. Nodes are in breadth-first order.
 #[derive(Debug)]
 pub struct Subtree {
     /// Number of nodes.
@@ -83,7 +86,7 @@ pub struct Subtree {
     pub splits: Vec<SubtreeSplit>,
     /// Node indices and values of the leaves.
     pub leaves: Vec<(u32, f64)>,
-    /// All points, in batches.
+    /// All quadrature points, in batches.
     pub batches: Vec<PointBatch>,
 }
 
@@ -99,28 +102,28 @@ fn branch_number(branch: Branch) -> u8 {
 #[derive(Debug, Clone, Copy)]
 struct NodePath {
     parent: usize,
-    /// The feature of the last edge.
+    /// The feature of the last edge, which leads to the node. `None` for the root.
     feature: Option<u32>,
-    /// The nearest ancestor that an edge of the same feature leads to; 0 if there is none.
+    /// Index of the nearest ancestor whose incoming edge belongs to the same feature. 0 if there is none.
     above: usize,
-    /// The product of the shares of that feature's edges.
+    /// The product of the shares of all edges on the path that belong to `feature`.
     feature_share: f64,
-    /// The product of the shares of all edges.
+    /// The product of the shares of all edges on the path.
     reach: f64,
-    /// Number of distinct features.
+    /// Number of distinct features on the path.
     features: usize,
     /// Number of batches of [`LANES`] points that a leaf at the end of this path needs.
     batches: usize,
 }
 
 /// Splits a tree into subtrees by the number of points that its leaves need. Also returns the mean of the leaf values,
-/// weighted by the rows that reached them.
+/// weighted by the fraction of training rows that reached each leaf.
 pub fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtree>, f64) {
     let paths = paths(tree);
     let leaves = || (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none());
     let expected = leaves().map(|leaf| paths[leaf].reach * tree.nodes[leaf].value).sum();
     let mut by_batches: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    // If the root is a leaf, no feature contributes.
+    // If the root is a leaf, no feature contributes, and there are no subtrees.
     for leaf in leaves().filter(|leaf| *leaf > 0) {
         by_batches.entry(paths[leaf].batches).or_default().push(leaf);
     }
@@ -129,7 +132,7 @@ pub fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtre
     (subtrees.collect(), expected)
 }
 
-/// The paths to all nodes.
+/// Computes the paths from the root to all nodes.
 fn paths(tree: &Tree) -> Vec<NodePath> {
     let root = NodePath {
         parent: 0,
@@ -169,7 +172,7 @@ fn paths(tree: &Tree) -> Vec<NodePath> {
     paths
 }
 
-/// The tree with only the given leaves and their ancestors.
+/// Builds the subtree that consists of the given leaves and their ancestors.
 fn subtree(
     tree: &Tree,
     paths: &[NodePath],
@@ -231,8 +234,9 @@ fn subtree(
     Subtree { nodes: order.len(), splits, leaves: kept_leaves, batches }
 }
 
-/// The tables of an edge. `t` is a point. The factor of a feature is `z + t (1 - z)` for a row that follows its
-/// edges, and `z (1 - t)` for any other row. Its contribution is `(o - z)` divided by that factor.
+/// Computes the tables of the edge that leads to a node. At point `t`, the factor of a feature is `z + t (1 - z)` for a
+/// row that follows all edges of the feature, and `z (1 - t)` for any other row. The contribution of the feature is `(o
+/// - z)` divided by this factor.
 fn edge(paths: &[NodePath], node: usize, points: &[QuadraturePoint]) -> Edge {
     let z = paths[node].feature_share;
     let before = if paths[node].above == 0 { 1.0 } else { paths[paths[node].above].feature_share };

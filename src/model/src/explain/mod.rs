@@ -7,17 +7,17 @@
 //! Vocabulary:
 //!
 //! - a *coalition* is a subset of the features. Its value is the expected score of a row of which only these features
-//!   are known: at a split on any other feature, the branches are averaged by the shares of the training rows that
-//!   took them (the `cover` of the nodes). This is the game of Lundberg et al., "Consistent individualized feature
-//!   attribution for tree ensembles" (2018), and "From local explanations to global understanding with explainable AI
-//!   for trees" (2020), algorithm 1;
+//!   are known: at a split on any other feature, the branches are averaged, weighted by the fraction of the training
+//!   rows that took each branch (computed from the `cover` of the nodes). This is the game of Lundberg et al.,
+//!   "Consistent individualized feature attribution for tree ensembles" (2018), and "From local explanations to global
+//!   understanding with explainable AI for trees" (2020), algorithm 1;
 //! - a feature's *contribution* is its Shapley value in that game: the change of the coalition's value when the
 //!   feature becomes known, averaged over all orders in which features may become known;
-//! - an *edge* leads from a node to one of its children. A row *follows* it or does not; its *share* is the fraction
-//!   of the node's training rows that followed it.
+//! - an *edge* leads from a node to one of its children. A row *follows* the edge if it takes this branch. The *share*
+//!   of the edge is the fraction of the node's training rows that followed it.
 //!
-//! `layout.rs` documents the method and prepares the trees, `quadrature.rs` has the points, `explainer.rs` is the loop
-//! over rows, `stream.rs` explains a dataset, and `difference.rs` compares two rows.
+//! `layout.rs` documents the method and prepares the trees, `quadrature.rs` computes the points of the numerical
+//! integration, `explainer.rs` explains rows, `stream.rs` explains a dataset, and `difference.rs` compares two rows.
 
 mod difference;
 mod explainer;

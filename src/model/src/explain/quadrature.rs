@@ -1,25 +1,26 @@
 //! Gauss-Legendre quadrature: exact integrals of polynomials from 0 to 1 as weighted sums over a few points.
 
-/// A point and its weight.
+/// A point of the quadrature and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuadraturePoint {
-    /// Strictly between 0 and 1.
+    /// Position of the point, strictly between 0 and 1.
     pub at: f64,
-    /// The weights of all points add up to 1.
+    /// Weight of the point. The weights of all points add up to 1.
     pub weight: f64,
 }
 
-/// `count` points, which are exact for polynomials of degree up to `2 * count - 1`.
+/// Returns `count` points. The weighted sum over them is exact for polynomials of degree up to `2 * count - 1`.
 pub fn points(count: usize) -> Vec<QuadraturePoint> {
     (1..=count).map(|number| point(number, count)).collect()
 }
 
-/// Finds a zero of the Legendre polynomial with Newton's method, from the usual approximation.
+/// Computes a point from a zero of the Legendre polynomial of degree `count`. Newton's method finds the zero, starting
+/// from the usual approximation.
 fn point(number: usize, count: usize) -> QuadraturePoint {
     let guess = (number as f64 - 0.25) / (count as f64 + 0.5);
     let mut zero = libm::cos(std::f64::consts::PI * guess);
     let mut slope = 1.0;
-    // Every step doubles the number of correct digits; the approximation has three.
+    // The approximation has three correct digits, and every step doubles their number.
     for _ in 0..8 {
         let (value, slope_at_zero) = legendre(count, zero);
         zero -= value / slope_at_zero;
@@ -28,7 +29,7 @@ fn point(number: usize, count: usize) -> QuadraturePoint {
     QuadraturePoint { at: (1.0 + zero) / 2.0, weight: 1.0 / ((1.0 - zero * zero) * slope * slope) }
 }
 
-/// The value and the slope of the Legendre polynomial of the given degree.
+/// Returns the value and the slope of the Legendre polynomial of the given degree at `x`.
 fn legendre(degree: usize, x: f64) -> (f64, f64) {
     let (mut before, mut value) = (0.0, 1.0);
     for step in 1..=degree {

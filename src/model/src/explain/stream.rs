@@ -1,4 +1,4 @@
-//! Explains a dataset batch by batch: while all threads explain one batch, the next is read.
+//! Explains a dataset batch by batch. The next batch is read while all threads explain the current one.
 
 use super::explainer::Explainer;
 use crate::model::Model;
@@ -11,9 +11,10 @@ use planetree_data::dataset::DatasetReader;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Contributions per batch: a wide dataset needs as little memory as a narrow one.
+/// Number of contributions per batch. Because the limit does not count rows, a dataset with many features needs no more
+/// memory than a dataset with few features.
 const BATCH_VALUES: usize = 1 << 20;
-/// Rows per unit of parallel work.
+/// Number of rows that each parallel task explains.
 const ROWS_PER_TASK: usize = 32;
 /// The first columns of every dataset.
 const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
@@ -23,15 +24,15 @@ const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
 pub struct ExplainedRows {
     /// Query ids.
     pub query_ids: StringArray,
-    /// Document ids, null where there is none.
+    /// Document ids. Null for rows without a document id.
     pub doc_ids: StringArray,
-    /// Labels, null where there is none.
+    /// Labels. Null for rows without a label.
     pub labels: Float32Array,
-    /// The contributions of every feature of the model, in row-major order.
+    /// The contributions in row-major order, with one number per feature of the model.
     pub contributions: Vec<f64>,
 }
 
-/// Summary of an explanation.
+/// Summary that [`explain`] returns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainReport {
     /// The expected value, to which the contributions of a row are added.
@@ -42,7 +43,7 @@ pub struct ExplainReport {
     pub warning: Option<String>,
 }
 
-/// Explains a dataset with `threads` threads (0: one per core) and passes the rows to `sink` in order.
+/// Explains a dataset with `threads` threads (0 means one per core) and passes the rows to `sink` in order.
 pub fn explain(
     reader: &DatasetReader,
     model: &Model,
@@ -65,13 +66,14 @@ pub fn explain(
             rows += explained.query_ids.len() as u64;
             sink(explained)?;
         }
-        // If the reader panicked, the end of the scope propagates the panic.
+        // This error is never seen: if the reading thread panicked, the panic is propagated at the end of the scope.
         reading.join().map_err(|_| Error::Interrupted)?
     })?;
     Ok(ExplainReport { expected_value: explainer.expected_value(), rows, warning: plan.found.warning() })
 }
 
-/// Decodes and sends the needed columns, a batch at a time, until the end or until the receiver is dropped.
+/// Reads the columns that the explanation needs and sends them batch by batch, until the end of the dataset or until
+/// the receiver is dropped.
 fn read(
     reader: &DatasetReader,
     plan: &ColumnPlan,
@@ -87,7 +89,7 @@ fn read(
         let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
         columns.extend(plan.used.iter().map(|(column, _)| first + column));
         let batch_rows = (BATCH_VALUES / features.max(1)).next_multiple_of(ROWS_PER_TASK);
-        // Sending fails only if the receiver was dropped after an error, which is reported instead of this one.
+        // Sending fails only if the receiver was dropped after an error. That error is reported instead of this one.
         let send = &mut |batch| sender.send(batch).map_err(|_| Error::Interrupted);
         group.read_batches(&columns, batch_rows, send)?;
     }

@@ -1,5 +1,5 @@
-//! Contributions against their definition: the mean over all orders of the features, computed by enumerating all
-//! coalitions.
+//! Compares contributions with their definition, the mean over all orders of the features. The definition is evaluated
+//! by enumerating all coalitions.
 
 use super::*;
 use crate::model::{Combine, Model, Normalisation, Tree, TreeEnsemble};
@@ -18,7 +18,7 @@ fn ensemble(model: &mut Model) -> &mut TreeEnsemble {
     model.only_trees_mut().unwrap()
 }
 
-/// A random model with random covers. Some leaves have a cover of 0.
+/// Creates a random model with a random `cover` for every node. The `cover` of some leaves is 0.
 fn random_model_with_cover(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
     let mut stream = Stream::new(&[shape.seed, 2]);
@@ -34,7 +34,8 @@ fn random_model_with_cover(shape: &RandomModel) -> Model {
     model
 }
 
-/// The expected value of a tree for a row of which only some features are known (Lundberg et al. 2020, algorithm 1).
+/// Returns the expected value of a tree for a row if only the features in the bit set `known` are known (Lundberg et
+/// al. 2020, algorithm 1).
 fn coalition_value(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
     let Some(split) = &tree.nodes[node as usize].split else { return tree.nodes[node as usize].value };
     let cover = |child: u32| tree.nodes[child as usize].cover;
@@ -57,7 +58,7 @@ fn coalition_value(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
     split.children().map(|child| share(child) * coalition_value(tree, child, row, known)).sum()
 }
 
-/// The contributions of a row and the expected value, computed naively.
+/// Computes the contributions of a row and the expected value by enumerating all coalitions.
 fn reference_contributions(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
     let filled: Vec<f32> = (model.features.iter().zip(row))
         .map(|(feature, value)| feature.fill.filter(|_| value.is_nan()).unwrap_or(*value))
@@ -90,7 +91,8 @@ fn assert_near(one: f64, other: f64, what: &dyn std::fmt::Debug) {
     assert!((one - other).abs() <= 1e-10 * (1.0 + one.abs()), "{one} is not {other}: {what:?}");
 }
 
-/// Compares with the definition. The time is exponential in the number of features.
+/// Compares the contributions of a random model with their definition. The time is exponential in the number of
+/// features.
 fn check(shape: &RandomModel) {
     check_model(&random_model_with_cover(shape), shape);
 }
@@ -138,11 +140,12 @@ proptest! {
 
 #[test]
 fn paths_of_many_features_are_exact() {
-    // Up to eight points, in two batches.
+    // These paths need up to eight points, which form two batches.
     for seed in 0..4 {
         check(&RandomModel { seed, features: 13, trees: 1, max_leaves: 60, ..PLAIN });
     }
-    // Many points: too many features for the definition, so only the sum is checked.
+    // These paths need many points. There are too many features to evaluate the definition, so only the sums are
+    // checked.
     for (features, max_leaves) in [(40, 100), (200, 1_000), (300, 5_000)] {
         let shape = RandomModel { features, max_leaves, trees: 4, numbers: 50, ..PLAIN };
         check_sums(&random_model_with_cover(&shape), &random_rows(&shape, 20));
@@ -165,7 +168,7 @@ fn the_base_feature_contributes_its_value() {
         without[2] += f64::from(started);
         assert_eq!(without, with);
     }
-    // Without trees, the base feature is still read.
+    // The base feature is used even if there are no trees.
     let mut bare = model;
     ensemble(&mut bare).trees.clear();
     let explainer = Explainer::new(&bare).unwrap();
@@ -175,7 +178,7 @@ fn the_base_feature_contributes_its_value() {
     assert_eq!(out, [0.0, 0.0, 1.5, 0.0, 0.0]);
 }
 
-/// A model of a boosted and a bagged part, with weights and an intercept.
+/// Creates a model with a boosted part and a bagged part, with weights and an intercept.
 fn two_parts(shape: &RandomModel) -> Model {
     let mut model = random_model_with_cover(shape);
     let other = RandomModel { seed: shape.seed ^ 1, combine: Combine::Mean, ..shape.clone() };

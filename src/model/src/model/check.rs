@@ -5,7 +5,7 @@ use super::{Model, ModelFeature};
 use std::collections::HashSet;
 
 impl Model {
-    /// Describes the first problem of the model, or returns `None` if it is valid.
+    /// Returns a description of the first problem in the model, or `None` if the model is valid.
     pub(crate) fn fault(&self) -> Option<String> {
         if !self.intercept.is_finite() {
             return Some(format!("the intercept is {}", self.intercept));

@@ -1,4 +1,4 @@
-//! A small model for the tests of this crate and of the crates that display models.
+//! Defines a small model for tests in this crate and in the crates that display models.
 
 use super::{
     Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble,
@@ -14,7 +14,8 @@ pub(super) fn split(feature: u32, left: u32, right: u32, gain: f64) -> Split {
     Split { feature, threshold: 0.1, missing, left, right, middle: None, gain }
 }
 
-/// A model of three features and one part of three trees, one of which has no split.
+/// Returns a model with three features and a single part. The part has three trees, and the second tree is a single
+/// leaf.
 #[doc(hidden)]
 pub fn example() -> Model {
     let first = Node { depth: 0, split: Some(split(2, 1, 2, 2.5)), value: 0.25, cover: 100.0 };

@@ -3,15 +3,15 @@
 use super::{FeatureImportance, Model};
 
 impl Model {
-    /// The importance of every feature, by descending gain. Features without a split come last. Gains of several parts
-    /// are added as they are, whatever the weights of the parts.
+    /// Returns the importance of every feature, sorted by descending gain. Features without a split come last. If
+    /// several parts use a feature, their gains are added without applying the weights of the parts.
     pub fn importance(&self) -> Vec<FeatureImportance> {
         let mut all: Vec<FeatureImportance> = (0..)
             .zip(&self.features)
             .map(|(feature, _)| FeatureImportance { feature, gain: 0.0, cover: 0.0, splits: 0 })
             .collect();
         self.parts.iter().for_each(|part| part.family.add_importance(&mut all));
-        // A stable sort: features of equal gain stay in column order.
+        // The sort is stable, so features with equal gain stay in column order.
         all.sort_by(|one, other| {
             (other.splits > 0).cmp(&(one.splits > 0)).then(other.gain.total_cmp(&one.gain))
         });

@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// A training or validation dataset of a model.
+/// A dataset on which a model was trained or validated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatasetRecord {
-    /// `train`, or the name of a validation set.
+    /// `train` for training data, otherwise the name of the validation set.
     pub name: String,
     /// The dataset's fingerprint: a hash of its rows.
     pub fingerprint: Digest,
@@ -45,56 +45,58 @@ pub struct DatasetRecord {
 /// A trained model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// The score before the first part.
+    /// The constant to which the weighted values of the parts are added.
     pub intercept: f64,
-    /// The parts in the order in which they are added.
+    /// The parts, in the order in which their values are added to the score.
     pub parts: Vec<Part>,
     /// All features in column order; parts refer to them by index.
     pub features: Vec<ModelFeature>,
-    /// All parameters, as `key = value` TOML.
+    /// All training parameters, as TOML lines of the form `key = value`.
     pub configuration: String,
     /// The training and validation datasets.
     pub data: Vec<DatasetRecord>,
-    /// Number of training rounds; after early stopping it is larger than the number of trees.
+    /// Number of training rounds. After early stopping, it is larger than the number of trees that were kept.
     pub rounds: u32,
-    /// The file that the model was read from.
+    /// The file that the model was read from, for messages.
     pub origin: Origin,
 }
 
 impl Model {
-    /// The features that scores depend on.
+    /// Returns the indices of the features that scores depend on.
     pub fn used_features(&self) -> BTreeSet<u32> {
         self.parts.iter().flat_map(|part| part.family.used_features()).collect()
     }
 
-    /// All trees of all parts.
+    /// Returns the trees of all parts, part by part.
     pub fn trees(&self) -> impl Iterator<Item = &Tree> {
         self.parts.iter().filter_map(|part| part.family.trees()).flat_map(|ensemble| &ensemble.trees)
     }
 
-    /// Whether scores are the values of the only part, without any further arithmetic.
+    /// Returns whether the model has a single part whose values are the scores, without an intercept, weight or
+    /// normalisation.
     pub fn is_plain(&self) -> bool {
         self.intercept == 0.0 && matches!(self.parts.as_slice(), [part] if part.is_plain())
     }
 
-    /// The trees of a model whose scores are those of one ensemble, as training makes it.
+    /// Returns the tree ensemble if it is the whole model, as in models that training produces. Returns `None` if the
+    /// model has several parts, an intercept, a weight or a normalisation.
     pub fn only_trees(&self) -> Option<&TreeEnsemble> {
         self.parts.first().filter(|_| self.is_plain()).and_then(|part| part.family.trees())
     }
 
-    /// The same, for changes.
+    /// Like [`Model::only_trees`], but returns a mutable reference.
     pub fn only_trees_mut(&mut self) -> Option<&mut TreeEnsemble> {
         let is_plain = self.is_plain();
         self.parts.first_mut().filter(|_| is_plain).and_then(|part| part.family.trees_mut())
     }
 
-    /// A part as messages name it.
+    /// Returns the number and the name of a part, for messages.
     pub fn part_label(&self, part: usize) -> String {
         format!("part {part} ({})", self.parts[part].name)
     }
 
-    /// Returns an error if a score depends on other rows of the query, so that single rows cannot be scored. The
-    /// message starts with `context`.
+    /// Returns an error if the score of a row depends on other rows of its query, because single rows cannot be scored
+    /// in that case. The message starts with `context`.
     pub fn check_single_rows(&self, context: impl Display) -> Result<()> {
         for (number, part) in self.parts.iter().enumerate() {
             let label = self.part_label(number);
@@ -121,7 +123,7 @@ impl Model {
         Ok(())
     }
 
-    /// The fingerprints of the training datasets.
+    /// Returns the fingerprints of the training datasets.
     pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
         self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
     }

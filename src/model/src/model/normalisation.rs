@@ -1,7 +1,8 @@
 //! Normalisation of a part's values over the documents of a query, so that parts of different scales can be added.
 //!
-//! Let `v` be the values of a query's `n` documents, and `mean` and `deviation` their mean and standard deviation
-//! (dividing by `n`). A query is *constant* if all values are equal; a single document is.
+//! Let `v` be the value of a document in a query with `n` documents. `mean`, `min`, `max` and `deviation` are the mean,
+//! minimum, maximum and standard deviation of all values of the query, where the standard deviation divides by `n`. A
+//! query is *constant* if all its values are equal. A query with a single document is always constant.
 //!
 //! | name | value | constant query |
 //! | --- | --- | --- |
@@ -11,30 +12,31 @@
 //! | `minmax` | (v - min) / (max - min) | 0 |
 //! | `rank` | (n - rank) / (n - 1); 1 is the rank of the largest value, and equal values have the mean of their ranks | 0.5 |
 //!
-//! If a value is not finite, all values of its query become NaN, whatever the normalisation: an overflow does not
-//! disappear behind a rank.
+//! If a value is not finite, every normalisation except `none` turns all values of the query into NaN. Otherwise an
+//! overflow could go unnoticed, because even the rank of an infinite value is finite.
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to the values of a query's documents before they are weighted; the module documents the formulas.
+/// How the values of a query's documents are normalised before they are multiplied by the weight of the part. The
+/// module documentation has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Normalisation {
-    /// Nothing.
+    /// The values are not changed.
     #[default]
     None,
-    /// Division by the standard deviation; the mean is not moved.
+    /// The values are divided by their standard deviation. The mean is not subtracted.
     UnitVariance,
-    /// Mean 0 and standard deviation 1.
+    /// The values are shifted and scaled to mean 0 and standard deviation 1.
     Z,
-    /// From 0 for the smallest value to 1 for the largest one.
+    /// The values are shifted and scaled so that the smallest becomes 0 and the largest becomes 1.
     Minmax,
-    /// By rank: from 0 for the smallest value to 1 for the largest one, in equal steps.
+    /// The values are replaced by their ranks, scaled so that the smallest value becomes 0 and the largest becomes 1.
     Rank,
 }
 
 impl Normalisation {
-    /// All normalisations.
+    /// All normalisations, in the order of the table in the module documentation.
     pub const ALL: [Normalisation; 5] = [
         Normalisation::None,
         Normalisation::UnitVariance,
@@ -43,7 +45,7 @@ impl Normalisation {
         Normalisation::Rank,
     ];
 
-    /// The name in files and on the command line.
+    /// Returns the name used in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Normalisation::None => "none",
@@ -54,7 +56,7 @@ impl Normalisation {
         }
     }
 
-    /// Normalises the values of one query's documents.
+    /// Normalises the values of one query's documents in place.
     pub fn apply(self, values: &mut [f64]) {
         if self == Normalisation::None {
             return;
@@ -84,13 +86,13 @@ impl Normalisation {
     }
 }
 
-/// A value as a fraction of the range of all values.
+/// Scales a value so that `least` becomes 0 and `most` becomes 1.
 fn scaled(value: f64, (least, most): (f64, f64)) -> f64 {
     (value - least) / (most - least)
 }
 
-/// Mean and standard deviation of the scaled values. Their smallest is 0 and their largest 1, so squares of small
-/// differences do not vanish.
+/// Mean and standard deviation of the values after they are scaled to the range from 0 to 1. Without scaling, the
+/// squares of very small differences would underflow to zero.
 struct Spread {
     mean: f64,
     deviation: f64,
@@ -117,7 +119,7 @@ fn to_ranks(values: &mut [f64]) {
     while start < order.len() {
         let first = values[order[start]];
         let ties = order[start..].iter().take_while(|row| values[**row] == first).count();
-        // The mean of the positions start ..= start + ties - 1, counted from the smallest value.
+        // Equal values share the mean of the positions `start ..= start + ties - 1`, counted from the smallest value.
         let position = start as f64 + (ties - 1) as f64 / 2.0;
         for row in &order[start..start + ties] {
             values[*row] = position / last;
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, term by term.
+    /// Normalises one value of a query with the formulas in the module documentation.
     fn twin(normalisation: Normalisation, values: &[f64], value: f64) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -1,15 +1,15 @@
-//! The file that a model was read from, for messages.
+//! Records the file that a model was read from, so that messages can name it.
 
 use planetree_base::storage::Location;
 use std::fmt;
 
-/// The file that a model was read from, as messages show it. It is not part of the model's content, so all origins
-/// compare equal.
+/// The file that a model was read from, for use in messages. The file is not part of the model's content, so all
+/// origins compare equal.
 #[derive(Debug, Clone, Default)]
 pub struct Origin(Option<String>);
 
 impl Origin {
-    /// The origin of a model that was read from `location`.
+    /// Creates the origin of a model that was read from `location`.
     pub fn of(location: &Location) -> Self {
         Origin(Some(location.to_string()))
     }

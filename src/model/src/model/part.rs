@@ -3,23 +3,25 @@
 use super::Normalisation;
 use crate::family::{PartFamily, TreeEnsemble, trees};
 
-/// A part of a model: a function of a document, and how it enters the score.
+/// A part of a model: a function that computes a value for every document, and the normalisation and weight that are
+/// applied before the value is added to the score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Name, for people.
+    /// Name of the part in messages and in the columns of predictions.
     pub name: String,
-    /// The factor by which the normalised value enters the score.
+    /// The factor by which the normalised value is multiplied before it is added to the score.
     pub weight: f64,
-    /// What happens to the values of a query's documents before they are weighted.
+    /// How the values of a query's documents are normalised before they are multiplied by the weight.
     pub normalisation: Normalisation,
-    /// All parameters, as `key = value` TOML; empty if they are those of the model.
+    /// The training parameters of this part, as TOML lines of the form `key = value`. Empty if they are the same as the
+    /// parameters of the model.
     pub configuration: String,
-    /// The function.
+    /// The function that computes the values.
     pub family: PartFamily,
 }
 
 impl Part {
-    /// An ensemble of trees that enters the score as it is.
+    /// Creates a part from an ensemble of trees, with weight 1 and without normalisation.
     pub fn trees(ensemble: TreeEnsemble) -> Self {
         Part {
             name: trees::KIND.to_owned(),
@@ -30,12 +32,12 @@ impl Part {
         }
     }
 
-    /// Whether values enter the score as they are.
+    /// Returns whether values are added to the score unchanged: the weight is 1, and there is no normalisation.
     pub fn is_plain(&self) -> bool {
         self.weight == 1.0 && self.normalisation == Normalisation::None
     }
 
-    /// Whether a value that enters the score depends on the other documents of the query.
+    /// Returns whether the value that is added to a document's score depends on the other documents of its query.
     pub fn needs_queries(&self) -> bool {
         self.normalisation != Normalisation::None || self.family.compares_documents()
     }

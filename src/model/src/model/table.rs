@@ -1,8 +1,8 @@
-//! A model as a Parquet file: one row per node. Everything else is one JSON value in the file's metadata, so that a
-//! model is a single file.
+//! Reads and writes models as Parquet files with one row per node. Everything else is stored as a JSON value in the
+//! file's metadata, so that a model is a single file.
 //!
-//! `header.rs` is the JSON, `columns.rs` the columns. Files of version 1 have one part and the column `group` in place of
-//! `part`.
+//! `header.rs` defines the JSON value, and `columns.rs` defines the columns. Files of format version 1 contain a single
+//! part and have the column `group` instead of `part`.
 
 mod columns;
 mod header;
@@ -17,16 +17,17 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, TableWriter};
 use std::collections::BTreeMap;
 
-/// Metadata key of the configuration. It is also in the header; the copy is for people who look at the metadata.
+/// Metadata key of the configuration. The header contains the configuration, too, but this copy is easier to read for
+/// people who inspect the metadata.
 const CONFIGURATION: &str = "planetree.configuration";
 
 impl Model {
-    /// Writes the model to a file atomically. An earlier file is replaced only if planetree wrote it.
+    /// Writes the model to a file atomically. An existing file is replaced only if planetree wrote it.
     pub fn write(&self, location: &Location) -> Result<()> {
         self.write_with(location, &[])
     }
 
-    /// Writes the model with additional metadata.
+    /// Writes the model like [`Model::write`], with additional metadata entries.
     pub fn write_with(&self, location: &Location, extra: &[(&str, String)]) -> Result<()> {
         let mut writer = ModelWriter::create(location, &self.features)?;
         writer.check(self)?;
@@ -41,7 +42,7 @@ impl Model {
         Self::from_table(&TableReader::open(location, TableKind::Model)?)
     }
 
-    /// Reads and validates a model, and returns it with all metadata of its file.
+    /// Reads and validates a model. Returns the model and all metadata of the file.
     pub fn read_with(location: &Location) -> Result<(Model, BTreeMap<String, String>)> {
         let table = TableReader::open(location, TableKind::Model)?;
         Ok((Self::from_table(&table)?, table.all_metadata().clone()))
@@ -78,7 +79,7 @@ impl Model {
     }
 }
 
-/// Appends all rows to their parts.
+/// Reads all rows of the table and appends each row to the part that it belongs to.
 fn read_rows(
     model: &mut Model,
     features: &[ModelFeature],
@@ -109,14 +110,14 @@ fn read_rows(
     Ok(())
 }
 
-/// Writes a model piece by piece. The file becomes visible with [`ModelWriter::finish`].
+/// Writes a model tree by tree. The file becomes visible when [`ModelWriter::finish`] is called.
 pub struct ModelWriter {
     location: Location,
     table: TableWriter,
     features: Vec<ModelFeature>,
     /// Number of trees written by [`ModelWriter::write_tree`].
     trees: u32,
-    /// Number of rows of every part so far.
+    /// Number of rows written so far, with one entry per part.
     rows: Vec<u64>,
 }
 
@@ -142,7 +143,7 @@ impl ModelWriter {
         Ok(())
     }
 
-    /// Appends rows of a part.
+    /// Appends rows to the part with the given number.
     fn write_rows(&mut self, part: usize, rows: &mut dyn Iterator<Item = ModelRow>) -> Result<()> {
         let batch = rows_as_batch(part, rows, &self.features).map_err(|problem| self.failed(&problem))?;
         self.rows.resize(self.rows.len().max(part + 1), 0);
@@ -150,7 +151,8 @@ impl ModelWriter {
         self.table.write(&batch)
     }
 
-    /// Completes the file: writes everything but the rows of `model`, and additional metadata.
+    /// Completes the file: writes the header of `model` and the additional metadata entries. The rows must already be
+    /// written.
     pub fn finish(mut self, model: &Model, extra: &[(&str, String)]) -> Result<()> {
         self.check(model)?;
         self.rows.resize(model.parts.len(), 0);
@@ -164,7 +166,7 @@ impl ModelWriter {
         self.table.finish()
     }
 
-    /// An invalid model is not written.
+    /// Returns an error if the model is invalid, so that invalid models are never written.
     fn check(&self, model: &Model) -> Result<()> {
         model.fault().map_or(Ok(()), |fault| Err(self.failed(&fault)))
     }

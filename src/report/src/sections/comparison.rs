@@ -1,4 +1,5 @@
-//! Comparison of systems: differences with intervals, tests, and the queries that changed most.
+//! The section that compares systems. It shows their differences with intervals and significance tests, and the queries
+//! that changed most.
 
 use super::Content;
 use super::queries::{documents_table, query_details};
@@ -11,14 +12,14 @@ use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
 use planetree_judge::compare::PairComparison;
 
-/// Maximum pairs with per-query details.
+/// Maximum number of pairs with per-query details.
 const PAIRS: usize = 6;
-/// Maximum points of a scatter plot; more queries are sampled at regular intervals.
+/// Maximum number of points in a scatter plot. If there are more queries, they are sampled at regular intervals.
 const POINTS: usize = 1500;
-/// Bins of the differences: odd, so that zero is in the middle of a bin.
+/// Number of bins of the differences. It is odd, so that zero lies in the middle of a bin.
 const BINS: usize = 21;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {
@@ -44,7 +45,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     })
 }
 
-/// The result of a comparison as a sentence that names the better system first.
+/// Describes the result of a comparison in a sentence that names the better system first.
 pub fn verdict(pair: &PairComparison, names: &[&str], material: &Material) -> Html {
     let metric = material.judging.metric;
     let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
@@ -88,7 +89,7 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
         let title = title(pair, &names);
         let mut charts = page.figure(spread(comparison, pair, &names, &metric));
         let drawn = scatter(material, comparison, pair, &names);
-        // The query id of each point is in the chart and in the table.
+        // The size of a figure is dominated by the query ids, which are both in the chart and in the table.
         let bytes: usize =
             comparison.aligned.queries.iter().take(POINTS).map(|query| 2 * query.len().min(200) + 60).sum();
         charts.push(if page.has_room(bytes) { page.figure(drawn) } else { left_out() });
@@ -113,7 +114,7 @@ fn title(pair: &PairComparison, names: &[&str]) -> String {
     format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
 }
 
-/// Matrix of all pairs: row minus column, marked if significant.
+/// Renders a matrix of all pairs. Each cell is the row's mean minus the column's mean, marked if significant.
 fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     let mut columns = vec![figures(""), words("ranking"), figures("mean")];
     columns.extend((1..=names.len()).map(figures));
@@ -146,7 +147,8 @@ fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     table.html().and(Html::paragraph("note", note))
 }
 
-/// Significance marks: two stars at a fifth of the level, one at the level.
+/// Returns the significance marks: two stars if p is at most a fifth of the significance level, one star if it is at
+/// most the level.
 fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
     match pair.corrected {
         _ if !pair.differs => "",
@@ -155,7 +157,7 @@ fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
     }
 }
 
-/// The mean difference of each pair with its interval.
+/// Creates the figure of the mean difference of each pair, with its interval.
 fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
     let mut table = HtmlTable::new([
         words("pair"),
@@ -244,7 +246,7 @@ fn pair_values<'c>(comparison: &'c Comparison, pair: &PairComparison) -> (&'c [f
     (&comparison.aligned.values[pair.a], &comparison.aligned.values[pair.b])
 }
 
-/// The differences of all queries.
+/// Creates the histogram of the differences per query.
 fn spread(comparison: &Comparison, pair: &PairComparison, names: &[&str], metric: &str) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
@@ -323,7 +325,7 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &PairComparison, 
     }
 }
 
-/// The queries that changed most, with both rankings side by side.
+/// Renders the queries that changed most, with the rankings of both systems side by side.
 fn moved(
     material: &Material,
     set: &QuerySet,

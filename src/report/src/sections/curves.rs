@@ -1,4 +1,4 @@
-//! Curves: the mean of each metric over a varied parameter.
+//! The section that shows the mean of each metric as a function of a varied parameter.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
@@ -14,13 +14,13 @@ use planetree_metric::Metric;
 
 /// Maximum number of tables shown.
 const SHOWN: usize = 8;
-/// Ratio of the largest to the smallest value from which the axis is logarithmic.
+/// Minimum ratio of the largest to the smallest value for which the axis is logarithmic.
 const WIDE: f64 = 16.0;
 
-/// One metric of one series of systems.
+/// The values of one metric for one series of systems.
 struct MetricCurve {
     series: String,
-    /// Points by ascending value of the varied parameter.
+    /// Pairs of parameter value and metric, in ascending order of the parameter.
     points: Vec<(f64, f64)>,
 }
 
@@ -40,7 +40,7 @@ struct Curves {
 }
 
 impl Curves {
-    /// Reads the curves of a metrics table; `None` if its systems are not points of curves.
+    /// Reads the curves of a metrics table. Returns `None` if its systems are not points of curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
         let sources = [ComparedFile { name: None, location: table.location().clone() }];
@@ -79,7 +79,7 @@ impl Curves {
     }
 }
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut found = Vec::new();
     for (name, entry) in material.tables(TableKind::Metrics) {
@@ -159,7 +159,7 @@ fn figure(curves: &Curves, metric: Metric, courses: &[MetricCurve]) -> Figure {
     }
 }
 
-/// Whether ascending values need a logarithmic axis.
+/// Returns whether ascending values span so wide a range that the axis should be logarithmic.
 fn is_wide(values: &[f64]) -> bool {
     matches!(values, [least, .., most] if *least > 0.0 && most / least >= WIDE)
 }

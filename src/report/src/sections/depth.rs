@@ -1,4 +1,4 @@
-//! NDCG by depth.
+//! The section that shows NDCG@k for each k.
 
 use super::Content;
 use crate::chart::{Axis, Chart, LineSeries, rounded};
@@ -9,7 +9,7 @@ use crate::page::{Figure, Page};
 use crate::system::DEPTH;
 use planetree_base::error::Result;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {

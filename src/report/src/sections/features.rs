@@ -1,4 +1,4 @@
-//! Feature importance.
+//! The section that shows feature importance.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};
@@ -9,12 +9,12 @@ use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_model::model::FeatureImportance;
 
-/// Maximum features in a chart.
+/// Maximum number of features in a chart.
 const DRAWN: usize = 20;
-/// Maximum features in a table.
+/// Maximum number of features in a table.
 const LISTED: usize = 100;
 
-/// A measure of importance.
+/// A measure of feature importance.
 struct ImportanceMeasure {
     name: &'static str,
     note: &'static str,
@@ -39,7 +39,7 @@ const MEASURES: [ImportanceMeasure; 3] = [
     },
 ];
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if material.models.is_empty() {
         return Ok(Content::Nothing);

@@ -1,4 +1,4 @@
-//! Cross-validations: values per fold, mean and standard deviation.
+//! The section that shows cross-validations, with the value of each fold, the mean and the standard deviation.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
@@ -14,14 +14,14 @@ use planetree_run::cv::Spread;
 /// Maximum number of cross-validations shown.
 const SHOWN: usize = 12;
 
-/// One metric of one split, by fold.
+/// The values of one metric on one split of the data, by fold.
 struct FoldValues {
     split: String,
     metric: String,
     folds: Vec<(u64, f64)>,
 }
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Folds);
     if tables.is_empty() {

@@ -1,4 +1,4 @@
-//! Ranks and scores of documents by label.
+//! The section that shows the ranks and scores of documents by label.
 
 use super::Content;
 use crate::chart::{Axis, BoxRow, Chart, legend, rounded};
@@ -9,7 +9,7 @@ use crate::number::{count, short};
 use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {
@@ -36,17 +36,17 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     })
 }
 
-/// Labels by rank.
+/// Creates the heat map of labels by rank.
 fn ranks(name: &str, documents: &Documents) -> Figure {
     let names: Vec<String> =
         (1..=RANKS).map(|rank| rank.to_string()).chain(DEEPER.map(|(name, _)| name.to_owned())).collect();
     let total = |column: usize| documents.grades.iter().map(|grade| grade.at_rank[column]).sum::<u64>();
-    // Drop ranks that no query reaches.
+    // Omit ranks that no query reaches.
     let columns = (0..names.len()).rev().find(|column| total(*column) > 0).map_or(1, |last| last + 1);
     let mut heads = vec![words("label")];
     heads.extend(names[..columns].iter().map(figures));
     let mut table = HtmlTable::new(heads);
-    // Highest labels on top.
+    // The highest label is at the top.
     let (mut rows, mut shares, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for grade in documents.grades.iter().rev() {
         let share = |column: usize| grade.at_rank[column] as f64 / total(column).max(1) as f64;
@@ -79,7 +79,7 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
     }
 }
 
-/// Distribution of scores by label.
+/// Creates the box plot of scores by label.
 fn scores(name: &str, documents: &Documents) -> Figure {
     const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
     let mut table = HtmlTable::new([

@@ -1,4 +1,5 @@
-//! Learning curves: each metric of each split after every round.
+//! The section that shows learning curves, which are the values of each metric on each split of the data after every
+//! round.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, Mark, rounded};
@@ -12,12 +13,13 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use planetree_metric::Metric;
 
-/// Maximum points of a line; more rounds are sampled at regular intervals, always with the best and the last.
+/// Maximum number of points of a line. If there are more rounds, they are sampled at regular intervals. The best and
+/// the last round are always included.
 const POINTS: usize = 300;
 /// Maximum number of logs shown.
 const LOGS: usize = 12;
 
-/// One metric of one split over the rounds.
+/// The values of one metric on one split of the data after each round.
 struct LearningCurve {
     split: String,
     metric: String,
@@ -25,7 +27,7 @@ struct LearningCurve {
 }
 
 impl LearningCurve {
-    /// The best round; the first one among ties, as in training.
+    /// Returns the best round. If several are equally good, it is the first one, as in training.
     fn best(&self) -> Option<(u64, f64)> {
         let metric = self.metric.parse::<Metric>().ok();
         let better = |one: f64, other: f64| match &metric {
@@ -37,7 +39,7 @@ impl LearningCurve {
         self.points.iter().copied().reduce(|best, point| if better(point.1, best.1) { point } else { best })
     }
 
-    /// Samples the points for a chart.
+    /// Returns the sampled points for a chart.
     fn thinned(&self) -> Vec<(f64, f64)> {
         let every = self.points.len().div_ceil(POINTS).max(1);
         let best = self.best().map(|(round, _)| round);
@@ -54,7 +56,7 @@ impl LearningCurve {
     }
 }
 
-/// A log, with the rules of its metrics as a sentence.
+/// The log of one training. `convention` is a sentence that names the convention of its metrics.
 struct Log {
     name: String,
     convention: String,
@@ -93,7 +95,7 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
     Ok(courses)
 }
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let logs = material.tables(TableKind::Rounds);
     if logs.is_empty() {
@@ -118,7 +120,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         metrics.dedup();
         metrics.sort_unstable();
         metrics.dedup();
-        // Ranking metrics first: they are the goal of training.
+        // Ranking metrics come first, because they are the goal of training.
         metrics.sort_by_key(|metric| !metric.parse::<Metric>().is_ok_and(|metric| metric.higher_is_better()));
         let figures: Html = metrics.iter().map(|metric| page.figure(of_metric(log, metric))).collect();
         panels.push((name.clone(), Html::classed("div", "grid", figures)));
@@ -140,8 +142,8 @@ fn of_metric(log: &Log, metric: &str) -> Figure {
     figure(format!("{metric} of {}", log.name), (metric, &log.convention), &lines)
 }
 
-/// The validation of several trainings in one picture, by a metric that all have. Values by different rules do not
-/// belong in one picture.
+/// Creates a figure that shows the validation curves of several trainings, for a metric that all of them have. Returns
+/// `None` if their metrics follow different conventions, because such values are not comparable.
 fn together(read: &[Log]) -> Option<Figure> {
     let convention = &read.first()?.convention;
     if read.len() < 2 || read.iter().any(|log| log.convention != *convention) {
@@ -190,7 +192,7 @@ fn figure(
                 Html::text(value(*end)),
             ]);
         }
-        // The best round on the training data says nothing about when to stop.
+        // The best round on the training data is not marked, because it does not show when to stop.
         let mark = best.filter(|_| !course.is_train()).map(|(round, best)| Mark {
             x: round as f64,
             y: rounded(best),

@@ -1,4 +1,4 @@
-//! The sections of a report, in order. To add one, add a file and a line here.
+//! The sections of a report. To add one, add a file and a line to the table below.
 
 mod comparison;
 mod curves;
@@ -21,29 +21,29 @@ use super::material::Material;
 use super::page::Page;
 use planetree_base::error::Result;
 
-/// Result of rendering a section.
+/// The result of rendering a section.
 pub enum Content {
-    /// Rendered content.
+    /// The section has content.
     Shown(Html),
-    /// No content, with a reason for the reader.
+    /// The section has no content. The text tells the reader why.
     Absent(String),
-    /// Not applicable to these runs; the section is omitted.
+    /// The section does not apply to these runs and is omitted.
     Nothing,
 }
 
 /// A section of a report.
 pub struct Section {
-    /// Id of the element, for links.
+    /// The id of the section's element, which links refer to.
     pub id: &'static str,
-    /// Its heading.
+    /// The heading of the section.
     pub title: &'static str,
-    /// One-sentence description.
+    /// A one-sentence description below the heading, or an empty string.
     pub lead: &'static str,
-    /// Renders it.
+    /// Renders the section.
     pub make: fn(&Material, &mut Page) -> Result<Content>,
 }
 
-/// All sections.
+/// All sections, in the order of the page.
 pub const SECTIONS: &[Section] = &[
     Section { id: "summary", title: "Summary", lead: "", make: summary::make },
     Section {

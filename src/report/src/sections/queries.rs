@@ -1,4 +1,4 @@
-//! Distribution of the metric over queries, and the worst and best queries.
+//! The section that shows the distribution of the metric over queries, and the worst and best queries.
 
 use super::Content;
 use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
@@ -10,12 +10,12 @@ use crate::page::{Figure, Page};
 use crate::system::SystemMetrics;
 use planetree_base::error::Result;
 
-/// Bins of a histogram.
+/// Number of bins of a histogram.
 const BINS: usize = 20;
-/// Maximum series in a histogram; the line chart shows all.
+/// Maximum number of series in a histogram. The line chart shows all series.
 const SIDE_BY_SIDE: usize = 3;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if material.sets.is_empty() {
         return Ok(match material.systems.is_empty() {
@@ -53,13 +53,13 @@ fn all_values(material: &Material, set: &QuerySet) -> Vec<(usize, String, Vec<f6
         .collect()
 }
 
-/// Bin edges: from 0 to 1 if all values are within.
+/// Returns the edges of the bins, which range from 0 to 1 unless some values are outside.
 pub fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     (0..=BINS).map(|edge| rounded(low + (high - low) * edge as f64 / BINS as f64)).collect()
 }
 
-/// Number of values in each bin; the last bin includes its upper edge.
+/// Returns the number of values in each bin. The last bin includes its upper edge.
 pub fn binned(values: &[f64], edges: &[f64]) -> Vec<u64> {
     let mut counts = vec![0; edges.len() - 1];
     for value in values {
@@ -110,7 +110,7 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
     }
 }
 
-/// Cumulative distribution over queries.
+/// Creates the figure of the cumulative distribution of the metric over queries.
 fn cumulative(material: &Material, set: &QuerySet) -> Figure {
     let metric = material.judging.metric.to_string();
     let all = all_values(material, set);
@@ -193,7 +193,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
     Html::classed("div", "grid apart", cards)
 }
 
-/// A collapsible query.
+/// Renders the collapsible details of a query.
 pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
     let summary = Html::classed("span", "id", Html::name(query))
         .and(Html::classed("span", "soft", Html::text(said)))
@@ -202,7 +202,8 @@ pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Ht
     Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
 }
 
-/// The documents of a query in ranked order, with their ranks in another system.
+/// Renders the documents of a query in ranked order. If `before` is given, it includes the rank of each document in
+/// that system.
 pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
@@ -231,7 +232,7 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: 
     table.html().and(note)
 }
 
-/// A document's rank in the other system and the direction of the change.
+/// Renders the rank of a document in the other system, and the direction of the change.
 fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
     let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
     let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
@@ -243,7 +244,7 @@ fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
     Html::classed("span", "soft", Html::text(format_args!("{was} {arrow}")))
 }
 
-/// A label on a background that is darker for higher labels.
+/// Renders a label on a background that is darker for higher labels.
 fn grade(label: f32, highest: f32) -> Html {
     let share = if highest > 0.0 { (label / highest).clamp(0.0, 1.0) } else { 0.0 };
     let class = if share > 0.5 { "grade dark" } else { "grade" };

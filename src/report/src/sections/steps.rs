@@ -1,4 +1,4 @@
-//! Time and memory of each step, from the manifests of the runs.
+//! The section that shows the time and memory of each step, from the manifests of the runs.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};
@@ -9,10 +9,10 @@ use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_run::pipeline::RunStep;
 
-/// Maximum steps shown per run.
+/// Maximum number of steps shown per run.
 const STEPS: usize = 60;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for run in &material.runs {
@@ -20,7 +20,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         if manifest.steps.is_empty() {
             continue;
         }
-        // The report step itself has no time yet.
+        // The step that writes this report is not finished, so it has no time yet.
         let steps: Vec<&RunStep> = manifest
             .steps
             .iter()

@@ -1,4 +1,4 @@
-//! Tree strength: ranking quality of single trees of a forest after each split.
+//! The section that shows tree strength, which is the ranking quality of single trees of a forest after each split.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
@@ -10,14 +10,14 @@ use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_train::{MeanStrength, mean_strengths};
 
-/// Maximum points of a line, spaced logarithmically.
+/// Maximum number of points of a line. They are spaced logarithmically.
 const POINTS: usize = 120;
 /// Maximum number of forests shown.
 const SHOWN: usize = 12;
-/// Numbers of splits in the tables, besides the last.
+/// The numbers of splits that are listed in tables. The last number of splits is always added.
 const LISTED: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Strength);
     if tables.is_empty() {
@@ -96,7 +96,7 @@ fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
     }
 }
 
-/// Integers from 1 to the last, spaced about logarithmically.
+/// Returns integers from 1 to `last` whose ratios are about equal.
 fn at_equal_ratios(last: usize) -> Vec<usize> {
     let step = |place: usize| (last.max(1) as f64).powf(place as f64 / (POINTS - 1) as f64).round() as usize;
     let mut found: Vec<usize> = (0..POINTS).map(step).collect();

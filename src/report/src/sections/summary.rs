@@ -1,4 +1,4 @@
-//! Summary of the runs and their results.
+//! The section that summarises the runs and their results.
 
 use super::Content;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
@@ -9,12 +9,12 @@ use crate::sections::comparison::verdict;
 use planetree_base::error::Result;
 use planetree_model::model::Model;
 
-/// Maximum rows of a table of the summary; the rest are only counted.
+/// Maximum number of rows of a table. Further rows are only counted.
 const LISTED: usize = 60;
-/// Maximum comparisons in the summary.
+/// Maximum number of comparison results in the summary.
 const VERDICTS: usize = 3;
 
-/// The page's own heading.
+/// Renders the heading of the page.
 pub fn hero(material: &Material, title: &str) -> Html {
     let manifests: Vec<_> = material.runs.iter().filter_map(|run| run.manifest.as_ref()).collect();
     let described = match manifests.as_slice() {
@@ -39,7 +39,7 @@ pub fn hero(material: &Material, title: &str) -> Html {
     Html::classed("div", "hero", heading.and(described).and(counts))
 }
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut html = Html::new();
     let panels: Vec<(String, Html)> =
@@ -77,7 +77,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html.and(cards)))
 }
 
-/// The systems of a query set: tiles, results of comparisons, and a table.
+/// Renders the systems of a query set as tiles, with the results of comparisons and a table.
 fn set_summary(material: &Material, set: &QuerySet) -> Html {
     let metric = material.judging.metric;
     let mut tiles = Html::new();
@@ -132,7 +132,7 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
     html.and(Html::card("Rankings", systems_table(material, set)))
 }
 
-/// The best mean of a metric among the systems of a set.
+/// Returns the best mean of a metric among the systems of a query set.
 fn best_mean(material: &Material, set: &QuerySet, place: usize) -> Option<f64> {
     let metric = &material.judging.metrics[place];
     let means = material

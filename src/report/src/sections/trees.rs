@@ -1,4 +1,4 @@
-//! Browser for the trees of the models.
+//! The section that lets the reader browse the trees of the models.
 
 use super::Content;
 use crate::forest::ModelTrees;
@@ -8,10 +8,10 @@ use crate::page::Page;
 use planetree_base::error::Result;
 use planetree_model::model::{Model, TreeEnsemble};
 
-/// Maximum nodes of all trees on the page, about a megabyte.
+/// Maximum total number of nodes on the page, which take about a megabyte.
 const NODES: usize = 24_000;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let parts: Vec<TreePart<'_>> = material.models.iter().flat_map(tree_parts).take(MODELS).collect();
     if parts.is_empty() {
@@ -39,9 +39,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(page.tabs("Models", panels)))
 }
 
-/// A part of a model that has trees.
+/// A part of a model that consists of trees.
 struct TreePart<'a> {
-    /// The name of the model, with the part if there are several.
+    /// The name of the model, and of the part if the model has several.
     name: String,
     model: &'a Model,
     ensemble: &'a TreeEnsemble,

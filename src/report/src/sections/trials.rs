@@ -1,4 +1,4 @@
-//! Ranked trials of searches.
+//! The section that shows the ranked trials of searches.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
@@ -10,14 +10,14 @@ use crate::trials::Trials;
 use planetree_base::error::Result;
 use planetree_data::table::TableKind;
 
-/// Maximum trials in a chart.
+/// Maximum number of trials in a chart.
 const DRAWN: usize = 15;
-/// Maximum trials in a table.
+/// Maximum number of trials in a table.
 const LISTED: usize = 100;
 /// Maximum number of searches shown.
 const SHOWN: usize = 8;
 
-/// Makes the section.
+/// Renders the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Trials);
     if tables.is_empty() {

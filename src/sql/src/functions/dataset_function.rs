@@ -15,6 +15,9 @@ use planetree_model::model::Model;
 use std::fmt;
 use std::sync::Arc;
 
+/// Builds the rows of a function from its model, its dataset and `MORE` further string arguments.
+pub type BuildSource<const MORE: usize> = fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>;
+
 /// A table function with `MORE` arguments after the model and the dataset.
 pub struct DatasetFunction<const MORE: usize> {
     /// Name and usage of the function.
@@ -24,7 +27,7 @@ pub struct DatasetFunction<const MORE: usize> {
     /// The tables of the session.
     pub tables: Arc<Tables>,
     /// Builds the result from the model, the dataset and the remaining arguments.
-    pub build: fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>,
+    pub build: BuildSource<MORE>,
 }
 
 /// A model and a dataset that a query names, both opened.

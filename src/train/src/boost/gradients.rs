@@ -1,5 +1,5 @@
-//! The gradients of all rows: residuals for squared error, otherwise those of the objective. They are quantised to
-//! integers when a tree starts.
+//! The gradients of all rows, which are the residuals for squared error and otherwise come from the objective. They are
+//! quantised to integers when a tree starts.
 
 use crate::driver::{GradientSummary, Scores};
 use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers};
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The gradients and hessians of all rows.
 pub struct RowGradients {
     kind: GradientKind,
-    /// The largest row weight, if rows have weights.
+    /// The largest row weight. `None` if rows have no weights.
     heaviest: Option<f32>,
 }
 
@@ -20,19 +20,20 @@ enum GradientKind {
     Objective { objective: Box<dyn Objective>, partitions: Vec<PartitionGradients> },
 }
 
-/// Gradients of a partition.
+/// The gradients of a partition.
 struct PartitionGradients {
     gradients: Vec<f32>,
     hessians: Vec<f32>,
-    /// By query: its label constant.
+    /// A constant per query that the objective computes from the labels once.
     label_constant: Vec<f32>,
 }
 
-/// Rows that one thread processes at a time: whole queries up to about this size, and exactly this size for residuals.
-/// The squares of a chunk are summed separately, so the last digits of the logged error depend on it.
+/// Number of rows that one thread processes at a time. For residuals it is exact; otherwise a chunk consists of whole
+/// queries of about this size. Squared errors are summed by chunk, so the last digits of the logged error depend on
+/// this constant.
 const CHUNK_ROWS: usize = 4096;
 
-/// Some queries of a partition.
+/// Consecutive queries of a partition, which one thread processes.
 struct QueryChunk<'a> {
     rows: &'a LabelledRows,
     scores: &'a [f64],
@@ -43,7 +44,7 @@ struct QueryChunk<'a> {
 }
 
 impl RowGradients {
-    /// Zero gradients for these rows. `None` means squared error.
+    /// Creates zero gradients for these rows. An objective of `None` means squared error.
     pub fn new(objective: Option<Box<dyn Objective>>, rows: &[LabelledRows]) -> Self {
         let weights = rows.iter().flat_map(|rows| rows.weights.iter().flatten());
         let heaviest = weights.copied().reduce(f32::max);
@@ -65,7 +66,7 @@ impl RowGradients {
         RowGradients { kind, heaviest }
     }
 
-    /// Whether rows need a weight or a hessian besides a gradient and a count.
+    /// Returns whether rows need a weight or a hessian besides a gradient and a count.
     pub fn are_weighted(&self) -> bool {
         let hessians = match &self.kind {
             GradientKind::Residuals => false,
@@ -74,12 +75,12 @@ impl RowGradients {
         hessians || self.heaviest.is_some()
     }
 
-    /// Whether they are residuals of rows without weights.
+    /// Returns whether the gradients are residuals of rows without weights.
     pub fn are_plain_residuals(&self) -> bool {
         matches!(self.kind, GradientKind::Residuals) && self.heaviest.is_none()
     }
 
-    /// Whether earlier rounds must be replayed before a training resumes.
+    /// Returns whether the objective learns from earlier rounds, which must then be replayed before a training resumes.
     pub fn remember(&self) -> bool {
         match &self.kind {
             GradientKind::Residuals => false,
@@ -87,8 +88,9 @@ impl RowGradients {
         }
     }
 
-    /// Computes the gradients for the tree of a round. Sums of squared errors are floating-point sums, so there is one
-    /// summary per partition, to be merged in order; for other objectives there is a single one.
+    /// Computes the gradients for the tree of a round. For squared error, the result has one summary per partition,
+    /// which the caller must merge in order, because floating-point sums depend on the order. Other objectives have a
+    /// single summary.
     pub fn update(&mut self, rows: &[LabelledRows], scores: &Scores, round: u32) -> Vec<GradientSummary> {
         let are_weighted = self.are_weighted();
         match &mut self.kind {
@@ -122,7 +124,7 @@ impl RowGradients {
                         },
                     );
                 objective.learn(&losses);
-                // Hessians of 1 are counts.
+                // If all hessians are 1, their sums equal the counts, so they are not stored.
                 vec![GradientSummary {
                     heaviest: if are_weighted { summary.heaviest } else { 0.0 },
                     ..summary
@@ -131,7 +133,7 @@ impl RowGradients {
         }
     }
 
-    /// Starts a tree with the targets of all rows, or of the sampled ones.
+    /// Starts a tree with quantised gradients of all rows, or of the sampled rows.
     pub fn start_tree<C: Cell>(
         &self,
         rows: &[LabelledRows],
@@ -203,7 +205,7 @@ fn cut<'a>(
     chunks
 }
 
-/// Computes the gradients of all queries of a chunk.
+/// Computes the gradients of the queries in a chunk and summarises them.
 fn chunk_gradients(
     objective: &dyn Objective,
     chunk: QueryChunk<'_>,
@@ -232,18 +234,18 @@ fn chunk_gradients(
     let most = |values: &[f32]| {
         let most =
             values.iter().fold(0f32, |most, value| if value.abs() > most { value.abs() } else { most });
-        // A sum is NaN if one of its terms is.
+        // A sum is NaN if any of its terms is.
         let odd = values.iter().sum::<f32>().is_nan();
         if odd { f64::INFINITY } else { f64::from(most) }
     };
-    // A gradient may be finite where the score is not.
+    // Scores are checked too, because a gradient can be finite even if the score is not.
     let scores = &scores[first..first + gradients.len()];
     let most_gradient =
         if scores.iter().all(|score| score.is_finite()) { most(gradients) } else { f64::INFINITY };
     GradientSummary { most: most_gradient, heaviest: most(hessians), ..Default::default() }
 }
 
-/// Multiplies by the weights of rows, or by their mean.
+/// Multiplies gradients and hessians by the weight of each row, or by the mean weight of the query.
 fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [f32]) {
     let mean = (weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64) as f32;
     for (row, (gradient, hessian)) in gradients.iter_mut().zip(hessians).enumerate() {
@@ -253,28 +255,28 @@ fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [
     }
 }
 
-/// Gradients of a partition under squared error: weighted residuals.
+/// The gradients of a partition under squared error, which are weighted residuals.
 struct Residuals<'a> {
     rows: &'a LabelledRows,
     scores: &'a [f64],
 }
 
 impl Residuals<'_> {
-    /// Gradient and weight of a row.
+    /// Returns the gradient and the weight of a row.
     #[inline(always)]
     fn of(&self, row: usize) -> (f64, f64) {
         let weight = self.rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]));
         ((f64::from(self.rows.labels[row]) - self.scores[row]) * weight, weight)
     }
 
-    /// The summaries of all chunks, merged in order.
+    /// Returns the summaries of all chunks, merged in order.
     fn summary(&self) -> GradientSummary {
         let all: Vec<usize> = (0..self.rows.len()).step_by(CHUNK_ROWS).collect();
         let parts: Vec<GradientSummary> = all.into_par_iter().map(|start| self.summary_from(start)).collect();
         GradientSummary::of_parts(&parts)
     }
 
-    /// The summary of the chunk that starts at a row.
+    /// Returns the summary of the chunk that starts at a row.
     fn summary_from(&self, start: usize) -> GradientSummary {
         let mut summary = GradientSummary::default();
         for row in start..(start + CHUNK_ROWS).min(self.rows.len()) {
@@ -290,14 +292,14 @@ impl Residuals<'_> {
     }
 }
 
-/// The residual in units. Label and score are rounded separately, so that a score that moves by whole units moves it
-/// by exactly as many.
+/// Returns the residual in whole units. Label and score are rounded separately, so that the residual changes by exactly
+/// n units if the score does.
 #[inline(always)]
 fn target_of_residual(label: f32, score: f64, units: f64) -> i32 {
     round(whole(f64::from(label) * units) - whole(score * units))
 }
 
-/// A weight in units; positive weights are at least 1.
+/// Returns a weight in whole units. Positive weights become at least 1.
 #[inline]
 fn weight_in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))

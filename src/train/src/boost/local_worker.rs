@@ -1,4 +1,4 @@
-//! The boosting worker of this process: it holds all rows of a training, or those of one executor of a cluster.
+//! The boosting worker of this process. It holds all rows of a training, or the rows of one executor of a cluster.
 
 use super::gradients::RowGradients;
 use super::whole_scores::WholeScores;
@@ -15,33 +15,33 @@ use planetree_metric::Mean;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows with their scores and gradients, in this process.
+/// Rows of this process, with their scores and gradients.
 pub struct LocalWorker<C: Cell> {
     parameters: BoostSettings,
     data: Arc<BinnedData>,
     state: WorkerState,
     sets: RowSets<C>,
-    /// The sampled rows of the tree, by partition; `None` for all.
+    /// The rows sampled for the current tree, by partition. `None` means all rows.
     drawn: Option<Vec<Vec<u32>>>,
     count_bits: u32,
     /// The largest magnitude of a label or score so far.
     farthest: f64,
-    /// Computed for the first tree.
+    /// Whether scores are whole units. It is computed for the first tree.
     whole: Option<WholeScores>,
 }
 
-/// The state of rows besides their codes.
+/// The state of the rows besides their codes.
 pub struct WorkerState {
-    /// Their current scores.
+    /// The current scores.
     pub scores: Scores,
-    /// Their gradients.
+    /// The current gradients.
     pub gradients: RowGradients,
-    /// Their metrics; `None` for squared error, which follows from the gradients.
+    /// The metrics of the training rows. `None` for squared error, whose metric follows from the gradients.
     pub metrics: Option<Metrics>,
 }
 
 impl<C: Cell> LocalWorker<C> {
-    /// A worker at the start of a training.
+    /// Creates a worker that has not processed any tree.
     pub fn new(parameters: &BoostSettings, data: Arc<BinnedData>, state: WorkerState) -> Self {
         let sets = RowSets::new(data.partitions());
         LocalWorker {
@@ -56,22 +56,22 @@ impl<C: Cell> LocalWorker<C> {
         }
     }
 
-    /// Like [`BoostWorker::update_gradients`], by partition where the order of merging matters.
+    /// Like [`BoostWorker::update_gradients`], but with one summary per partition if the order of merging matters.
     pub fn gradients_by_partition(&mut self, round: u32) -> Vec<GradientSummary> {
         self.state.gradients.update(&self.data.rows, &self.state.scores, round)
     }
 
-    /// The rows of some of its partitions, as those of a worker of streaming candidates.
+    /// Returns the rows of the given partitions as those of one worker of streaming candidates.
     pub fn rows_of(&self, partitions: Range<usize>, scale: Scale) -> WorkerRows<'_, C> {
         WorkerRows { data: &self.data, rows: &self.sets, partitions, scale }
     }
 
-    /// The sum over the rows of a node.
+    /// Returns the sum over the rows of a node.
     pub fn total(&mut self, node: NodeId) -> C {
         self.held().total(node)
     }
 
-    /// Starts a tree; see [`TreeStart`].
+    /// Starts a tree. The arguments are described at [`TreeStart`].
     pub fn start(&mut self, tree: u64, scale: &Scale, limit: Option<u64>) {
         self.count_bits = scale.count_bits;
         let sampling = self.parameters.learner.tree.sampling;

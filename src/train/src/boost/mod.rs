@@ -43,11 +43,11 @@ struct BoostLearner<'a, C: Cell> {
     parameters: &'a BoostSettings,
     prepared: PreparedBoosting,
     worker: Box<dyn BoostWorker<C>>,
-    /// The gradients for the next tree.
+    /// The summary of the gradients for the next tree.
     gradients: GradientSummary,
-    /// The root histogram of the next tree, if it follows from the last tree.
+    /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
-    /// Keeps threads awake; `None` if other processes hold the rows.
+    /// Keeps threads spinning between steps. `None` if other processes hold the rows.
     spin_guard: Option<SpinGuard>,
 }
 
@@ -58,7 +58,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         BoostLearner { request, parameters, prepared, worker, gradients, root: None, spin_guard: None }
     }
 
-    /// Grows a tree and adds it to all scores; `None` if no split was possible.
+    /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.
     fn grow_tree(&mut self, round: u32) -> Result<Option<Tree>> {
         let parameters = self.parameters;
         let PreparedBoosting { data, traits, validation, .. } = &mut self.prepared;
@@ -100,7 +100,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             || parameters.learner.tree.feature_fraction < 1.0
             || parameters.learner.tree.features_per_node.of(features) < features;
         if coded.is_leaf() && !draws {
-            return Ok(None); // the next round would be the same
+            return Ok(None); // later rounds would not find a split either
         }
         self.worker.add_grown(&coded)?;
         if carries && round < parameters.num_trees {
@@ -198,7 +198,7 @@ fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<d
     }
 }
 
-/// The rules of streaming candidates.
+/// Converts the parameters of streaming candidates to the rules of their histograms.
 pub fn streaming_rules(parameters: StreamingParameters) -> StreamingRules {
     StreamingRules {
         centroids: parameters.max_bin as usize,

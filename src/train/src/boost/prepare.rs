@@ -1,9 +1,9 @@
-//! Everything before the first round: opens, checks and bins the data, initialises or restores the scores.
+//! Preparation before the first round: opens, checks and bins the data, and initialises the scores.
 
 use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, BoostSettings};
+use crate::config::{BaseScore, BoostCandidates, BoostSettings};
 use crate::driver::{
     BackendCell, Metrics, Observer, OpenedData, Scores, TrainRequest, Training, ValidationSet, mean_of, open,
     warn_of_leakage,
@@ -20,42 +20,42 @@ use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Score, label, row index, target, and copies of the last two while a node is split.
+/// Memory per row for score, label, row index and target, and for copies of the last two while a node is split.
 const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
-/// Gradient and hessian, and a hessian beside each target.
+/// Additional memory per row for gradient and hessian, and for a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
-/// The state before the first round.
+/// The state of a boosted training before its first round.
 pub struct PreparedBoosting {
     pub data: Arc<BinnedData>,
-    /// Scores and gradients, before the trees of earlier rounds; `None` if a backend holds the rows.
+    /// Scores and gradients before any tree of a checkpoint is replayed. `None` if a backend holds the rows.
     pub state: Option<WorkerState>,
     pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
-    /// The score of every row before the first tree, but for a base feature.
+    /// The score of every row before the first tree, without the values of a base feature.
     pub base_score: f64,
 }
 
-/// Properties of a training that follow from data and objective.
+/// Properties of a training that follow from its data and objective.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingTraits {
     /// Whether rows need a weight or a hessian besides a gradient and a count.
     pub weighted: bool,
     /// Whether the objective is the squared error.
     pub residuals: bool,
-    /// Whether earlier rounds must be replayed before a training resumes.
+    /// Whether the objective learns from earlier rounds, which must then be replayed before a training resumes.
     pub remembers: bool,
     /// Whether the objective draws random numbers.
     pub draws: bool,
-    /// Mean distance of labels from the base score.
+    /// Mean distance of the labels from the base score.
     pub usual: f64,
 }
 
 impl TrainingTraits {
-    /// Whether leaf values are rounded to whole units of gradients. They are if a unit is negligible compared to usual
-    /// leaf values; an outlier among the labels may make units too large for that.
+    /// Returns whether leaf values are rounded to whole units of the gradient scale. They are if the rounding error is
+    /// negligible compared to typical leaf values. An outlier among the labels can make units too coarse for that.
     pub fn values_in_units(&self, parameters: &BoostSettings, scale: &Scale) -> bool {
-        /// Minimum units of a usual first step.
+        /// Minimum size of a typical first step, in units.
         const LEAST: f64 = 1024.0;
         self.residuals
             && !self.weighted
@@ -73,6 +73,7 @@ pub fn prepare<'a>(
         BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW };
     let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
     check_fills(request, &opened.data)?;
+    note_workers(parameters, opened.data.partitions(), observer);
 
     let begun = Instant::now();
     let objective = request.make_objective(parameters);
@@ -112,7 +113,8 @@ pub fn prepare<'a>(
 }
 
 impl PreparedBoosting {
-    /// The boosting worker: local if this process has the scores, otherwise that of the backend. Call it once.
+    /// Creates the boosting worker, which is local if this process holds the scores, and otherwise comes from the
+    /// backend. Must be called only once.
     pub fn worker<C: BackendCell>(
         &mut self,
         request: &TrainRequest,
@@ -128,6 +130,19 @@ impl PreparedBoosting {
     }
 }
 
+/// Notes that there are fewer workers than requested, since each has whole row groups.
+fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dyn Observer) {
+    if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
+        && streaming.workers as usize > partitions
+    {
+        observer.note(&format!(
+            "workers = {}: the training data have {partitions} row groups, so there are {partitions} workers \
+             (convert with a smaller --partition-rows for more)",
+            streaming.workers
+        ));
+    }
+}
+
 fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
     if parameters.learner.base_score != BaseScore::Auto {
@@ -136,25 +151,11 @@ fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<
             "remove base_score or --start-model",
         ));
     }
-    check_start(start)?;
     Ok(Some(known_features(start, None)))
 }
 
-/// Boosting adds trees to a sum of trees, and to nothing else.
-fn check_start(start: &Model) -> Result<()> {
-    let problem = match start.only_trees() {
-        Some(ensemble) if ensemble.combine == Combine::Sum => return Ok(()),
-        Some(_) => "the start model is a forest, to which boosting cannot add trees".to_owned(),
-        None => {
-            let parts: Vec<String> = (0..start.parts.len()).map(|part| start.part_label(part)).collect();
-            let parts = parts.join(", ");
-            format!("the start model is a weighted sum of parts, to which boosting cannot add trees: {parts}")
-        }
-    };
-    Err(Error::usage(problem, "start from a boosted model"))
-}
-
-/// A model has one fill value per feature, so old and new trees must agree on it.
+/// Checks that the start model and this training replace missing values in the same way, because a model has only one
+/// fill value per feature.
 fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
     let Some(start) = &request.start else { return Ok(()) };
     let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
@@ -169,13 +170,13 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
                     shown(old.fill),
                     shown(new.fill)
                 ),
-                "set missing as in the start model; a mean or median is that of its own training data",
+                "set missing as for the start model; a mean or median always comes from the training data",
             ))
         }
     }
 }
 
-/// The error for scores that became non-finite.
+/// Returns the error for scores that became infinite or NaN.
 pub fn diverged(round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores became non-finite after round {round}"),
@@ -183,7 +184,7 @@ pub fn diverged(round: u32) -> Error {
     )))
 }
 
-/// The same for a row of a validation set.
+/// Returns the error for a validation row whose score became infinite or NaN.
 pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the score of row {row} of {name} became non-finite after round {round}"),
@@ -191,7 +192,7 @@ pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
     )))
 }
 
-/// The error for non-finite gradients before the first round.
+/// Returns the error for gradients that are infinite or NaN before the first round.
 pub fn invalid_start(request: &TrainRequest) -> Error {
     Error::place(
         request.place(),
@@ -210,13 +211,17 @@ fn new_model(
     let features = source.names();
     let (base_score, base_feature) = base_score(parameters, source, data, features, objective)?;
     let start = request.start.as_ref();
-    let ensemble = match start {
-        Some(start) => ensemble_of(start).clone(),
-        None => TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() },
+    let (intercept, parts) = match start {
+        None => {
+            let ensemble =
+                TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() };
+            (0.0, vec![Part::trees(ensemble)])
+        }
+        Some(start) => (start.intercept, start_parts(start)),
     };
     Ok(Model {
-        intercept: 0.0,
-        parts: vec![Part::trees(ensemble)],
+        intercept,
+        parts,
         features: start.map_or_else(|| opened.model_features(), |start| start.features.clone()),
         configuration: request.configuration(),
         data: opened.data_used(request)?,
@@ -225,7 +230,23 @@ fn new_model(
     })
 }
 
-/// The initial score, and the feature that is added to it.
+/// Returns the parts of a model that starts from another one. Boosting extends a boosted start model; to any other model
+/// it adds a part of its own.
+fn start_parts(start: &Model) -> Vec<Part> {
+    if let Some(ensemble) = start.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum) {
+        return vec![Part::trees(ensemble.clone())];
+    }
+    let mut parts = start.parts.clone();
+    for part in parts.iter_mut().filter(|part| part.configuration.is_empty()) {
+        part.configuration = start.configuration.clone();
+    }
+    let empty =
+        TreeEnsemble { combine: Combine::Sum, base_score: 0.0, base_feature: None, trees: Vec::new() };
+    parts.push(Part { name: "boosting".to_owned(), ..Part::trees(empty) });
+    parts
+}
+
+/// Returns the initial score, and the index of the feature that is added to it, if there is one.
 fn base_score(
     parameters: &BoostSettings,
     source: &LabelledData,
@@ -256,7 +277,7 @@ fn base_score(
     }
 }
 
-/// Rejects labels, weights and positions that the objective cannot learn from.
+/// Returns an error if the objective cannot learn from the labels, weights or positions.
 fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Result<()> {
     let OpenedData { source, data, .. } = opened;
     let Some(objective) = objective else { return Ok(()) };
@@ -271,7 +292,7 @@ fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Re
     objective.check(&data.rows).map_err(|problem| problem.at(source.place()))
 }
 
-/// Scores before the first round: the base score, or the predictions of the start model.
+/// Returns the scores before the first round, which are the base score or the predictions of the start model.
 fn start_scores(
     request: &TrainRequest,
     source: &LabelledData,

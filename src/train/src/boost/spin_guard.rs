@@ -1,40 +1,42 @@
-//! Keeps idle threads spinning between the short steps of a round. Rayon puts an idle thread to sleep at once, and waking it
-//! takes as long as one level on a small dataset.
+//! Keeps idle threads spinning between the short steps of a round. Rayon puts an idle thread to sleep immediately, and
+//! waking it up takes as long as processing one tree level of a small dataset.
 
 use rayon::Yield;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread spins without finding work.
+/// How long a thread spins without finding work before it sleeps.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Maximum spin time: a job suspended below the spin loop on the thread's stack resumes only when the loop ends.
+/// Maximum time that a thread spins. It is limited because a job that was suspended below the spin loop on the thread's
+/// stack resumes only when the loop ends.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Trainings in this process: if several share the threads, these must not spin for one of them.
+/// Number of trainings in this process. If several trainings share the threads, no thread may spin, because it would
+/// take time from the other trainings.
 static TRAININGS: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets the threads of a training spin until it is dropped.
+/// Lets the idle threads of a training spin until the guard is dropped.
 pub struct SpinGuard {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     ended: AtomicBool,
-    /// By thread: whether it is spinning.
+    /// Whether each thread is spinning.
     spins: Vec<AtomicBool>,
 }
 
 impl SpinGuard {
-    /// For the threads of the current pool; none is spinning yet.
+    /// Creates a guard for the threads of the current pool. No thread is spinning yet.
     pub fn new() -> Self {
         TRAININGS.fetch_add(1, Ordering::Relaxed);
         let spins = (0..rayon::current_num_threads()).map(|_| AtomicBool::new(false)).collect();
         SpinGuard { shared: Arc::new(Shared { ended: AtomicBool::new(false), spins }) }
     }
 
-    /// Wakes all threads except the caller.
+    /// Makes all sleeping threads except the caller spin.
     pub fn wake(&self) {
         let Some(caller) = rayon::current_thread_index() else { return };
         let sleeps =
@@ -65,7 +67,7 @@ fn is_shared() -> bool {
 }
 
 impl Shared {
-    /// Executes pending jobs until there has been none for a while.
+    /// Executes pending jobs until no job has been found for a while.
     fn spin(&self) {
         let begun = Instant::now();
         let mut last_work = begun;

@@ -1,5 +1,5 @@
-//! Scores that are integer multiples of one unit. Sums of such scores are exact, so that under squared error a tree
-//! moves the gradient of a row by exactly its prediction.
+//! Scores that are integer multiples of one unit. Sums of such scores are exact, so under squared error a tree changes
+//! the gradient of a row by exactly the value that it predicts.
 
 use crate::driver::Scores;
 use crate::tree::Scale;
@@ -7,13 +7,13 @@ use planetree_data::source::LabelledRows;
 
 /// Tracks whether all scores are integer multiples of a unit.
 pub struct WholeScores {
-    /// Units per 1: the maximum over all rounds, see [`crate::driver::GradientSummary::scale`].
+    /// Number of units per 1. It is the maximum over all rounds; see [`crate::driver::GradientSummary::scale`].
     units: f64,
     holds: bool,
 }
 
 impl WholeScores {
-    /// Checks whether all scores are such multiples.
+    /// Checks whether all scores are integer multiples of the unit.
     pub fn check(rows: &[LabelledRows], scores: &Scores) -> Self {
         let labels = rows.iter().flat_map(|rows| &rows.labels);
         let farthest = labels.fold(0f32, |most, label| most.max(label.abs()));
@@ -26,9 +26,10 @@ impl WholeScores {
         }
     }
 
-    /// Whether they still are, if no magnitude exceeded `farthest`.
+    /// Returns whether scores are still integer multiples, provided that no label or score has exceeded `farthest` in
+    /// magnitude.
     pub fn hold(&mut self, farthest: f64) -> bool {
-        /// Sums up to this are exact.
+        /// Maximum number of units up to which sums are exact.
         const MOST: f64 = (1u64 << 52) as f64;
         self.holds &= farthest * self.units <= MOST;
         self.holds

@@ -1,4 +1,4 @@
-//! The interface to a cluster, whose processes hold and bin the rows and add up histograms.
+//! The interface to a cluster, whose processes hold the rows, bin them and compute histograms.
 
 use super::TrainRequest;
 use super::boost_worker::BoostWorker;
@@ -15,13 +15,13 @@ pub trait Backend: Send + Sync {
     /// Rejects requests that the backend does not support.
     fn check(&self, request: &TrainRequest) -> Result<()>;
 
-    /// Bins a dataset on the backend; the result has no codes.
+    /// Bins a dataset on the backend. The result has bins and row counts, but no codes.
     fn bin(&self, request: &TrainRequest, source: &LabelledData, options: &BinOptions) -> Result<BinnedData>;
 
-    /// The grower of a forest's trees.
+    /// Creates the grower of a forest's trees.
     fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
 
-    /// The boosting worker for rows without weights and hessians.
+    /// Creates the boosting worker for rows that have neither weights nor hessians.
     fn plain_worker(
         &self,
         parameters: &BoostSettings,
@@ -29,7 +29,7 @@ pub trait Backend: Send + Sync {
         base_score: f64,
     ) -> Box<dyn BoostWorker<i64>>;
 
-    /// The boosting worker for rows with weights or hessians.
+    /// Creates the boosting worker for rows that have weights or hessians.
     fn weighted_worker(
         &self,
         parameters: &BoostSettings,
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync {
 
 /// A histogram cell that backends support.
 pub trait BackendCell: Cell {
-    /// The boosting worker for this cell.
+    /// Creates the boosting worker of a backend for this cell type.
     fn worker(
         backend: &dyn Backend,
         parameters: &BoostSettings,

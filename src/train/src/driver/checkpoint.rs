@@ -1,4 +1,4 @@
-//! Checkpoints: the current model and the log, in one file that is replaced atomically.
+//! Checkpoints, which save the current model and the log in one file. The file is replaced atomically.
 
 use super::log::LogEntry;
 use super::rounds::ensemble_of;
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 
 const STATE: &str = "planetree.checkpoint";
 
-/// Interval between checkpoints.
+/// The interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
-    /// A number of rounds.
+    /// Every given number of rounds.
     Rounds(u32),
-    /// A duration.
+    /// Whenever this much time has passed since the last checkpoint.
     Time(Duration),
 }
 
 /// Location and interval of checkpoints.
 #[derive(Debug, Clone)]
 pub struct CheckpointPlan {
-    /// The file.
+    /// The file to write.
     pub location: Location,
     /// Interval between checkpoints.
     pub every: Every,
 }
 
-/// The content of a checkpoint besides the model.
+/// The contents of a checkpoint besides the model.
 #[derive(Debug, Serialize, Deserialize)]
 struct CheckpointState {
     start_trees: usize,
@@ -43,12 +43,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Starts the interval now.
+    /// Creates a writer whose first interval starts now.
     pub fn new(plan: &CheckpointPlan) -> Self {
         Checkpoints { plan: plan.clone(), last: Instant::now() }
     }
 
-    /// Whether a checkpoint is due after a round.
+    /// Returns whether a checkpoint is due after a round.
     pub fn is_due(&self, round: u32) -> bool {
         match self.plan.every {
             Every::Rounds(rounds) => round.is_multiple_of(rounds),
@@ -56,12 +56,12 @@ impl Checkpoints {
         }
     }
 
-    /// The error that reports an interruption after a round.
+    /// Returns the error that reports that training was interrupted after a round and can be resumed.
     pub fn stopped(&self, round: u32) -> Error {
         Error::Stopped { round, place: self.plan.location.to_string() }
     }
 
-    /// Writes a checkpoint.
+    /// Writes a checkpoint and restarts the interval.
     pub fn write(&mut self, model: &Model, start_trees: usize, log: &[LogEntry]) -> Result<()> {
         let state = CheckpointState { start_trees, log: log.to_vec() };
         let state = serde_json::to_string(&state).expect("numbers and strings always serialise");
@@ -71,17 +71,17 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint read back.
+/// A checkpoint that was read.
 pub struct Resumed {
     /// The model at the checkpoint.
     pub model: Model,
-    /// Number of trees that come from the start model.
+    /// Number of trees that come from the start model. They precede the trees of this training.
     pub start_trees: usize,
     /// The log up to the checkpoint.
     pub log: Vec<LogEntry>,
 }
 
-/// Reads the checkpoint, if there is one, and checks that it belongs to this training.
+/// Reads the checkpoint and checks that it belongs to this training. Returns `None` if the file does not exist.
 pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) -> Result<Option<Resumed>> {
     if location.size()?.is_none() {
         return Ok(None);
@@ -115,18 +115,21 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
 }
 
-/// What differs between the training of a checkpoint and this one. Data come first: everything else follows
-/// from them.
+/// Describes the first difference between the training of a checkpoint and this one. The data are compared first,
+/// because other differences may follow from them.
 fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
     if let Some(difference) = data_difference(&model.data, &expected.data) {
         return Some(difference);
     }
-    let expected_trees = ensemble_of(expected);
-    let is_same_start = model.only_trees().is_some_and(|ensemble| {
-        ensemble.trees.get(..start_trees) == Some(&expected_trees.trees[..])
-            && ensemble.base_score == expected_trees.base_score
-            && ensemble.base_feature == expected_trees.base_feature
-    });
+    let (expected_trees, start_parts) = (ensemble_of(expected), expected.parts.len() - 1);
+    let is_same_start = model.intercept == expected.intercept
+        && model.parts.len() == expected.parts.len()
+        && model.parts[..start_parts] == expected.parts[..start_parts]
+        && model.parts[start_parts].family.trees().is_some_and(|ensemble| {
+            ensemble.trees.get(..start_trees) == Some(&expected_trees.trees[..])
+                && ensemble.base_score == expected_trees.base_score
+                && ensemble.base_feature == expected_trees.base_feature
+        });
     if !is_same_start {
         return Some("it started from another model".to_owned());
     }
@@ -144,13 +147,13 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     }
     let mut features = model.features.iter().zip(&expected.features);
     if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {
-        return Some(format!("the words of {} have other codes", feature.name));
+        return Some(format!("the words of feature {} have different codes", feature.name));
     }
     None
 }
 
 fn data_difference(theirs: &[DatasetRecord], ours: &[DatasetRecord]) -> Option<String> {
-    // Several training sets are all called `train`, and their order numbers the rows.
+    // All training sets are called `train`. They are compared in order, because their order determines the row numbers.
     let split = |data: &[DatasetRecord]| -> (Vec<DatasetRecord>, Vec<DatasetRecord>) {
         data.iter().cloned().partition(|data| data.name == "train")
     };

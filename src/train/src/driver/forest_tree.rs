@@ -1,4 +1,4 @@
-//! A grown tree in a compact form, which routes rows and converts to a model tree.
+//! A grown tree in a compact representation, which can route rows and can be converted to a model tree.
 
 use crate::bins::Binning;
 use crate::tree::split_of_model;
@@ -8,48 +8,48 @@ use serde::{Deserialize, Serialize};
 /// The split of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ForestSplit {
-    /// The feature.
+    /// The index of the feature.
     pub feature: u32,
     /// Rows with at most this code go left.
     pub code: u32,
-    /// Rows with at most this value go left; the same rows as by code.
+    /// Rows with at most this value go left. These are the same rows as those selected by `code`.
     pub threshold: f32,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// Index of the left child; the right one follows it.
+    /// Index of the left child. The right child follows it.
     pub left: u32,
-    /// Improvement of the criterion.
+    /// How much the split improves the criterion.
     pub gain: f64,
 }
 
 /// A node of a grown tree.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ForestNode {
-    /// 0 for the root.
+    /// Distance from the root, which has depth 0.
     pub depth: u32,
-    /// The mean label of its rows.
+    /// The mean label of the node's rows.
     pub value: f64,
-    /// The weight of its rows.
+    /// The total weight of the node's rows.
     pub cover: f64,
-    /// Its split; `None` for a leaf.
+    /// The split of the node, or `None` for a leaf.
     pub split: Option<ForestSplit>,
 }
 
 /// A grown tree.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ForestTree {
-    /// Its nodes: the root first, every parent before its children.
+    /// The nodes. The root comes first, and every parent before its children.
     pub nodes: Vec<ForestNode>,
 }
 
 impl ForestTree {
-    /// Adds a leaf and returns its index.
+    /// Adds a node without a split and returns its index.
     pub fn add(&mut self, depth: u32, value: f64, cover: f64) -> u32 {
         self.nodes.push(ForestNode { depth, value, cover, split: None });
         self.nodes.len() as u32 - 1
     }
 
-    /// Whether every parent precedes its children, and both children exist.
+    /// Returns whether every parent precedes its children and both children exist.
     pub fn is_valid(&self) -> bool {
         let splits = self.nodes.iter().enumerate().filter_map(|(place, node)| Some((place, node.split?)));
         splits.into_iter().all(|(node, split)| {
@@ -58,7 +58,7 @@ impl ForestTree {
         })
     }
 
-    /// Converts to a model tree.
+    /// Converts the tree to a model tree.
     pub fn to_model(&self) -> Tree {
         let nodes = self.nodes.iter().map(|node| Node {
             depth: node.depth,
@@ -77,7 +77,7 @@ impl ForestTree {
         Tree { nodes: nodes.collect() }
     }
 
-    /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.
+    /// Converts a model tree that was trained on these bins. Returns `None` if a split does not lie between two bins.
     pub fn of_model(tree: &Tree, binning: &Binning) -> Option<Self> {
         let nodes = tree.nodes.iter().map(|node| {
             let split = match &node.split {

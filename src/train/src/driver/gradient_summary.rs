@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// Summary statistics of the gradients of all rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradientSummary {
-    /// The largest magnitude.
+    /// The largest magnitude of a gradient.
     pub most: f64,
-    /// The largest weight or hessian; 0 if unused.
+    /// The largest weight or hessian, or 0 if rows have neither.
     pub heaviest: f64,
-    /// The sum of squared errors, for squared error only.
+    /// The weighted sum of squared errors, for the squared-error objective only.
     pub squares: f64,
-    /// The sum of weights, for squared error only.
+    /// The sum of weights, for the squared-error objective only.
     pub weight: f64,
-    /// The largest magnitude of a label or score, for squared error only.
+    /// The largest magnitude of a label or score, for the squared-error objective only.
     pub farthest: f64,
 }
 
 impl GradientSummary {
-    /// The quantisation scale on which all gradients and hessians of this many rows fit.
+    /// Returns the quantisation scale at which the sums over this many rows cannot overflow.
     pub fn scale(&self, rows: u64) -> Scale {
         let bits = Scale::gradient_bits(rows);
         let units = Scale::units(self.most, bits);
@@ -33,17 +33,17 @@ impl GradientSummary {
         }
     }
 
-    /// Whether all gradients and hessians are finite.
+    /// Returns whether all gradients and hessians are finite.
     pub fn are_finite(&self) -> bool {
         self.most.is_finite() && self.heaviest.is_finite()
     }
 
-    /// The RMSE of the scores, for squared error only.
+    /// Returns the RMSE of the scores, for the squared-error objective only.
     pub fn rmse(&self) -> f64 {
         if self.weight > 0.0 { (self.squares / self.weight).sqrt() } else { 0.0 }
     }
 
-    /// Merges parts, in their order.
+    /// Merges summaries in the given order, which affects the rounding of the sums.
     pub fn of_parts(parts: &[GradientSummary]) -> Self {
         parts.iter().copied().fold(GradientSummary::default(), GradientSummary::and)
     }

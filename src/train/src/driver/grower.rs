@@ -5,20 +5,22 @@ use planetree_base::error::Result;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Samples the rows of the tree with this number: ascending row numbers, repeated if sampled more than once.
+/// Samples the rows of the tree with the given number. Row numbers ascend, and a row that was sampled several times is
+/// repeated.
 pub type Draw<'a> = dyn Fn(u32) -> Vec<u32> + Sync + 'a;
 
-/// Grows trees. A tree depends only on the data, the parameters, its number (which keys random numbers) and its rows.
+/// Grows the trees of a forest. A tree depends only on the data, the parameters, its rows and its number, which seeds
+/// its random numbers.
 pub trait TreeGrower: Sync {
     /// Grows one tree on the calling thread.
     fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree>;
 
-    /// The preferred number of trees to grow at a time, if the grower has one.
+    /// Returns how many trees should be grown at a time, or `None` if the grower has no preference.
     fn batch_size(&self) -> Option<u32> {
         None
     }
 
-    /// Grows trees on all threads; the result is in the order of their numbers.
+    /// Grows trees on all threads and returns them in the order of their numbers.
     fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         trees.into_par_iter().with_max_len(1).map(|tree| self.grow(tree, draw(tree))).collect()
     }

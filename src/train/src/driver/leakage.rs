@@ -1,41 +1,42 @@
-//! Leakage: queries and rows of a validation set that are in the training data, too. A model knows them by
-//! heart, so that metrics on them are too optimistic and training stops too late.
+//! Detection of leakage, that is, of validation queries and rows that are also in the training data. A model has
+//! memorised them, so metrics on them are too optimistic and early stopping comes too late.
 //!
-//! Queries are compared by the hashes of their ids, rows by the hashes of their features and label. Both are
-//! 8 bytes each, and a by-product of reading.
+//! Queries are compared by the hashes of their ids, rows by the hashes of their features and label. A hash has 8 bytes
+//! and is computed while the data are read.
 
 use super::Observer;
 use super::validation::ValidationSet;
 use planetree_data::source::{LabelledData, LabelledRows};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is remembered of the training data until all validation sets are read.
+/// Hashes of the training data, kept until all validation sets have been read.
 #[derive(Default)]
 pub struct Seen {
     /// The hashes of query ids, by partition.
     queries: Vec<Vec<u64>>,
-    /// The hashes of rows, by partition, where rows were read here.
+    /// The hashes of rows, by partition. `None` if rows were not read by this process.
     rows: Option<Vec<Vec<u64>>>,
-    /// Whether query ids count queries and say nothing else.
+    /// Whether the query ids are consecutive numbers that do not identify queries.
     is_counted: bool,
 }
 
 impl Seen {
-    /// What was read of the training data, if there is anything to compare with. Their rows forget the ids of queries.
+    /// Takes the hashes out of the training data, which no longer need them. `is_wanted` says whether there is a
+    /// validation set to compare with.
     pub fn take(source: &mut LabelledData, rows: &mut [LabelledRows], is_wanted: bool) -> Self {
         let is_counted = is_wanted && is_counted(rows);
         let queries = rows.iter_mut().map(|rows| std::mem::take(&mut rows.query_keys)).collect();
         Seen { queries, rows: source.take_row_hashes(), is_counted }
     }
 
-    /// What to say of a validation set that was read.
+    /// Returns the warnings about a validation set that has been read.
     pub fn warnings(&self, name: &str, source: &mut LabelledData, rows: &[LabelledRows]) -> Vec<String> {
         let mut warnings = Vec::new();
         let queries: Vec<u64> = rows.iter().flat_map(|rows| &rows.query_keys).copied().collect();
         let shared = count_shared(queries.clone(), self.queries.iter().flatten());
         if shared > 0 {
             let caveat = match self.is_counted && is_counted(rows) {
-                true => " (unless the ids only count queries: convert with ids that name them)",
+                true => " (unless ids only number the queries; if so, convert with ids that identify them)",
                 false => "",
             };
             warnings.push(format!(
@@ -59,7 +60,7 @@ impl Seen {
     }
 }
 
-/// Says what is wrong with validation sets that were read, in the order of their sources; then all hashes go.
+/// Reports the leakage of all validation sets to the observer, in the order of `sources`. Then the hashes are dropped.
 pub fn warn_of_leakage(
     seen: Seen,
     sets: &mut [ValidationSet],
@@ -73,7 +74,7 @@ pub fn warn_of_leakage(
     }
 }
 
-/// Whether query ids count from 0 or 1 in the order of the rows, as of files that only say where queries end.
+/// Returns whether query ids are consecutive numbers from 0 or 1, as in files that only mark where a query ends.
 fn is_counted(rows: &[LabelledRows]) -> bool {
     let counts_from = |first: u64, rows: &LabelledRows| {
         let mut ids = (rows.first_query + first..).map(|number| xxh3_64(number.to_string().as_bytes()));
@@ -82,10 +83,10 @@ fn is_counted(rows: &[LabelledRows]) -> bool {
     [0, 1].into_iter().any(|first| rows.iter().all(|rows| counts_from(first, rows)))
 }
 
-/// How many of some hashes are among others; 0 is none.
+/// Returns how many of the hashes are also in `others`. A hash of 0 stands for none and is not counted.
 fn count_shared<'h>(mut hashes: Vec<u64>, others: impl Iterator<Item = &'h u64>) -> usize {
     hashes.sort_unstable();
-    // One bit in sixteen is set, so that few of the others are searched for.
+    // At most one bit in sixteen is set, so most of the other hashes are rejected without a search.
     let bits = (hashes.len() * 16).next_power_of_two().max(64);
     let mut filter = vec![0u64; bits / 64];
     let place = |hash: u64| (hash as usize & (bits - 1)) / 64;
@@ -96,7 +97,7 @@ fn count_shared<'h>(mut hashes: Vec<u64>, others: impl Iterator<Item = &'h u64>)
             continue;
         }
         let first = hashes.partition_point(|hash| hash < other);
-        // Equal ones follow; once marked, they are all marked.
+        // Equal hashes follow each other and are marked together, so the first one tells whether all are marked.
         for (hash, is_shared) in hashes[first..].iter().zip(&mut is_shared[first..]) {
             if hash != other || *is_shared {
                 break;
@@ -114,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin looks at every pair.
+        /// The reference implementation compares every pair.
         #[test]
         fn shared_hashes_are_counted(mine in prop::collection::vec(0u64..60, 0..80), others in prop::collection::vec(0u64..60, 0..80)) {
             let spread = |hashes: &[u64]| -> Vec<u64> { hashes.iter().map(|hash| if *hash == 0 { 0 } else { mix(*hash) }).collect() };

@@ -1,4 +1,4 @@
-//! The training log: one value per round, split and metric.
+//! The training log, with one value per round, split of the data and metric.
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// One value of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// The number of trees in the scores besides those of the start model; 0 for the start model alone.
+    /// The number of trees that the scores include besides those of the start model. 0 means the start model alone.
     pub round: u32,
-    /// `train`, or the name of a validation set.
+    /// The split of the data, which is `train` or the name of a validation set.
     pub split: String,
     /// Name of the metric.
     pub metric: String,
-    /// Its value; NaN if no query counts.
+    /// The value of the metric, or NaN if no query counts.
     #[serde(deserialize_with = "number_or_none")]
     pub value: f64,
     /// Seconds since the first round began.
@@ -28,16 +28,16 @@ pub struct LogEntry {
 /// A value to be logged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogValue {
-    /// See [`LogEntry::split`].
+    /// The split of the data; see [`LogEntry::split`].
     pub split: String,
     /// The metric.
     pub metric: Metric,
-    /// Its value.
+    /// The value of the metric.
     pub value: f64,
 }
 
 impl LogValue {
-    /// The values of a split.
+    /// Converts the metrics of a split of the data to values of the log.
     pub fn of_means(split: &str, means: &[Mean]) -> impl Iterator<Item = LogValue> {
         means.iter().map(move |mean| LogValue {
             split: split.to_owned(),
@@ -47,20 +47,20 @@ impl LogValue {
     }
 }
 
-/// The best round by the metric that drives early stopping.
+/// The best round according to the metric that early stopping uses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BestRound {
-    /// Counted from 1; 0 for the start model alone.
+    /// The number of the round, starting at 1. 0 means the start model alone.
     pub round: u32,
-    /// Its value.
+    /// The value of the metric in that round.
     pub value: f64,
 }
 
 impl BestRound {
-    /// The best round of the log, the first of equals.
+    /// Finds the best round of the log. If several are equally good, the first one is returned.
     pub fn of(log: &[LogEntry], split: &str, metric: &Metric) -> Option<BestRound> {
         let name = metric.to_string();
-        // NaN: no query counts.
+        // The value is NaN if no query counts.
         let entries =
             log.iter().filter(|entry| entry.split == split && entry.metric == name && !entry.value.is_nan());
         entries.fold(None, |best: Option<BestRound>, entry| match best {
@@ -70,12 +70,12 @@ impl BestRound {
     }
 }
 
-/// JSON represents NaN as `null`.
+/// Reads a number. `null` becomes NaN, which JSON cannot represent.
 fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// Writes the log as a table; the convention is that of all its metrics.
+/// Writes the log as a table. All its metrics must follow the given convention.
 pub fn write_rounds(log: &[LogEntry], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("round", DataType::Int32, false),

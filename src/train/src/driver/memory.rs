@@ -1,29 +1,29 @@
-//! Estimates of the memory a training needs, to check the limit before the work starts.
+//! Estimates of the memory that a training needs. The limit is checked against them before the work starts.
 
 use crate::bins::BinOptions;
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledData;
 
-/// Score and label of a row of a validation set.
+/// Bytes for the score and the label of a validation row.
 const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
-/// Hash and label of a row while training and validation rows are compared.
+/// Bytes for the hash and the label of a row while training and validation rows are compared.
 const COMPARED_BYTES_PER_ROW: u64 = 8 + 4;
-/// Key, target, cell and list entry of a row while a column is sorted.
+/// Bytes for the key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
-/// The program and its libraries; more with the cluster engine.
+/// Bytes for the program and its libraries. The cluster engine needs more.
 const PROGRAM: u64 = 64 << 20;
 
-/// Memory needs of a training, in bytes.
+/// The estimated memory needs of a training, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// With all codes in memory.
+    /// The need if all codes are in memory.
     pub in_memory: u64,
-    /// With codes in a cache on disk.
+    /// The need if the codes are in a cache on disk.
     pub in_cache: u64,
 }
 
 impl Needs {
-    /// Estimates the needs from the manifest; `bytes_per_row` is the memory per row besides its codes.
+    /// Estimates the needs from the manifests. `bytes_per_row` is the memory of a training row besides its codes.
     pub fn of(
         source: &LabelledData,
         options: &BinOptions,
@@ -37,8 +37,8 @@ impl Needs {
         let (group_rows, group_bytes) =
             groups.fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.range.bytes)));
         let threads = rayon::current_num_threads() as u64;
-        // Binned: one byte by row and one by column. With distinct values: a code of up to four bytes, and each
-        // thread sorts a column.
+        // Binned values are stored twice with one byte each, by row and by column. Distinct values have a code of up to
+        // four bytes, and each thread sorts a column.
         let (code_bytes, sorting) = match options.max_bin {
             Some(_) => (2, 0),
             None => (4, rows * SORTED_BYTES_PER_ROW * threads),
@@ -52,10 +52,11 @@ impl Needs {
         let compared = if validation == 0 { 0 } else { rows * COMPARED_BYTES_PER_ROW };
         let always = PROGRAM + rows * bytes_per_row + compared + sorting + validation;
 
-        // An eighth of the limit is for histograms, which come after binning.
+        // An eighth of the limit is reserved for histograms, which are allocated after binning.
         let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);
         let codes = rows * code_bytes * features;
-        // One partition at a time: its bytes, a decoded column a thread, its codes.
+        // Partitions are processed one at a time. Each needs its file content, one decoded column per thread, and its
+        // codes.
         let partition = group_bytes + group_rows * (code_bytes * features + threads * 16);
         Needs {
             in_memory: (always + codes + files).max(with_histograms(always + codes)),
@@ -63,7 +64,7 @@ impl Needs {
         }
     }
 
-    /// Whether the codes must go to a cache; an error if even that exceeds the limit.
+    /// Returns whether the codes must be cached on disk, or an error if the limit is too small even then.
     pub fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
         let Some(limit) = limit else { return Ok(false) };
         if self.in_cache > limit {

@@ -1,9 +1,9 @@
 //! The training driver: what boosting and forests share.
 //!
-//! `open.rs` opens, checks and bins the data and finds the checkpoint. `rounds.rs` is the loop of rounds around a
-//! [`Learner`]. `validation.rs` evaluates the model on
-//! validation sets, `log.rs` is the table of rounds, `checkpoint.rs` saves the current model, `memory.rs` estimates
-//! memory before the work starts, `sampling.rs` samples rows or queries, `scores.rs` holds the score of every row.
+//! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of a [`Learner`]. `validation.rs` evaluates
+//! the model on validation sets, `log.rs` writes the table of rounds, and `checkpoint.rs` saves and restores the
+//! current model. `memory.rs` estimates memory before the work starts, `sampling.rs` samples rows or queries, and
+//! `scores.rs` holds the score of every row.
 
 mod backend;
 mod boost_worker;
@@ -44,17 +44,17 @@ pub use validation::{Metrics, ValidationSet, value_of};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_model::model::{Model, Tree};
 
-/// Receives progress of a training.
+/// Receives the progress of a training.
 pub trait Observer {
-    /// Called when a phase begins.
+    /// Called when a phase begins, such as reading or training.
     fn phase(&mut self, name: &str);
     /// Called when a step of known size begins; the returned meter receives its progress.
     fn begin(&mut self, _step: &str, _total: u64, _unit: &'static str) -> SharedMeter {
         unwatched()
     }
-    /// Called after each round with its values.
+    /// Called after each round with the values that were added to the log.
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]);
-    /// A message for the user.
+    /// Called with a message for the user.
     fn note(&mut self, text: &str);
 }
 
@@ -70,17 +70,18 @@ impl Observer for Silent {
 
 /// The result of a training.
 pub struct Outcome {
-    /// The model, up to its best round; without trees if they were streamed to the model file.
+    /// The model up to its best round. It has no trees if they were streamed to the model file.
     pub model: Model,
-    /// Size of the model, if it was streamed to its file.
+    /// Size of the model if it was streamed to the model file, otherwise `None`.
     pub written: Option<ModelSize>,
-    /// The log.
+    /// The training log.
     pub log: Vec<LogEntry>,
-    /// The round that early stopping kept.
+    /// The best round, up to which the model was kept. `None` without early stopping.
     pub best: Option<BestRound>,
-    /// Out-of-bag score of every training row, NaN for rows in every tree's sample; if requested.
+    /// The out-of-bag score of every training row, or NaN if the row is in the sample of every tree. `None` if not
+    /// requested.
     pub out_of_bag: Option<Vec<f64>>,
-    /// Ranking quality of every tree of a forest after each split; if requested.
+    /// The ranking quality of every tree of a forest after each of its splits. `None` if not requested.
     pub strength: Option<Vec<TreeStrength>>,
     /// Time spent reading, binning and training.
     pub seconds: PhaseSeconds,
@@ -96,7 +97,7 @@ pub struct ModelSize {
 }
 
 impl ModelSize {
-    /// Counts a tree.
+    /// Counts a tree and its leaves.
     pub fn add(&mut self, tree: &Tree) {
         self.trees += 1;
         self.leaves += tree.nodes.iter().filter(|node| node.split.is_none()).count() as u64;
@@ -104,7 +105,7 @@ impl ModelSize {
 }
 
 impl Outcome {
-    /// Size of the model, streamed or not.
+    /// Returns the size of the model, whether or not it was streamed to the model file.
     pub fn size(&self) -> ModelSize {
         self.written.unwrap_or_else(|| {
             let mut size = ModelSize::default();
@@ -119,7 +120,7 @@ impl Outcome {
 pub struct PhaseSeconds {
     /// Reading the manifest, labels and validation sets.
     pub load: f64,
-    /// From the dataset to binned partitions.
+    /// Binning the dataset.
     pub bin: f64,
     /// Growing trees.
     pub train: f64,

@@ -1,4 +1,4 @@
-//! Opens, checks and bins the data, and finds the checkpoint, for boosting and forests.
+//! Opens, checks and bins the data, and finds the checkpoint, for both boosting and forests.
 
 use super::checkpoint::{Resumed, resume};
 use super::leakage::Seen;
@@ -15,22 +15,22 @@ use std::time::Instant;
 
 /// Data ready for training.
 pub struct OpenedData {
-    /// The datasets.
+    /// The training data.
     pub source: LabelledData,
-    /// Their binned rows.
+    /// The binned rows of the training data.
     pub data: BinnedData,
     /// Binning options.
     pub options: BinOptions,
     /// The validation sets, in the order of the request.
     pub validation: Vec<LabelledData>,
-    /// What validation sets are compared with.
+    /// Hashes of the training data, which validation sets are compared with.
     pub seen: Seen,
-    /// Seconds of reading and binning so far.
+    /// Time spent on reading and binning so far.
     pub seconds: PhaseSeconds,
 }
 
-/// Opens, checks and bins. `features` are those wanted, `None` for all there are; `bytes_per_row` is
-/// what the training keeps of a row beside its codes.
+/// Opens, checks and bins the training data and opens the validation sets. `features` selects and orders the features;
+/// `None` means all. `bytes_per_row` is the memory that the training needs per row besides the codes.
 pub fn open(
     request: &TrainRequest,
     features: Option<&[KnownFeature]>,
@@ -62,7 +62,7 @@ pub fn open(
 }
 
 impl OpenedData {
-    /// The features of a model that is trained on them.
+    /// Returns the features as a model records them.
     pub fn model_features(&self) -> Vec<ModelFeature> {
         let features = self.source.known().iter().zip(&self.data.binning.features);
         let feature = |(known, bins): (&KnownFeature, &FeatureBins)| ModelFeature {
@@ -73,7 +73,7 @@ impl OpenedData {
         features.map(feature).collect()
     }
 
-    /// What the model is trained and validated on.
+    /// Returns the datasets that the model is trained and validated on, as the model records them.
     pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DatasetRecord>> {
         let train = self.source.readers().map(|reader| used("train", reader));
         let named = request.validation.iter().zip(&self.validation);
@@ -83,8 +83,8 @@ impl OpenedData {
     }
 }
 
-/// Reads the checkpoint to resume from, if requested and present; it must match `model`, the model before the
-/// first round.
+/// Reads the checkpoint if the training is to be resumed and a checkpoint exists. It must match `model`, which is the
+/// model before the first round.
 pub fn find_checkpoint(
     request: &TrainRequest,
     model: &Model,
@@ -99,7 +99,7 @@ pub fn find_checkpoint(
     Ok(resumed)
 }
 
-/// Beyond this, sums would overflow their cells.
+/// Maximum number of rows. With more, the sums in histogram cells could overflow.
 const MOST_ROWS: u64 = (1 << 28) - 1;
 
 fn open_validation(
@@ -166,7 +166,7 @@ fn bin(
     Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
 }
 
-/// Rejects more pairs than the maximum, or than memory allows.
+/// Returns an error if there are too many document pairs, or more than fit in memory.
 fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Result<()> {
     let remedy = "lower pairs_per_document, or train on fewer queries";
     let most = source.row_count() * u64::from(pairs);
@@ -174,7 +174,7 @@ fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Res
         let problem = format!("pairs_per_document = {pairs}: up to {most} pairs, the maximum is {MOST_ROWS}");
         return Err(Error::place(source.place(), problem, remedy));
     }
-    // A code by row and one by column, and the memory of a tree per row.
+    // Each pair needs one code per feature by row and one by column, and the memory of a row in a tree.
     let bytes = most * (2 * source.features() as u64 + 64);
     match request.memory_limit {
         Some(limit) if bytes > limit => Err(Error::usage(
@@ -208,12 +208,12 @@ fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
     Ok(())
 }
 
-/// The error for trees of a checkpoint that split between other bins.
+/// Returns the error for a checkpoint whose trees do not split between the bins of this training.
 pub fn misfit() -> Error {
     Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
 }
 
-/// The error for a training without any split.
+/// Returns the error for a training that could not split even one node.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.tree().min_data_in_leaf);
     let reason = if rows < 2 * least {
@@ -222,7 +222,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
         )
     } else {
         let gain = request.parameters.tree().min_gain;
-        format!("no candidate has {least} rows on both sides and a gain above min_gain = {gain}")
+        format!("no candidate split has at least {least} rows on both sides and a gain above {gain}")
     };
     Error::Untrainable(Box::new(Error::place(
         request.place(),
@@ -231,7 +231,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     )))
 }
 
-/// A dataset as a model names it.
+/// Describes a dataset as a model records it.
 pub fn used(name: &str, reader: &DatasetReader) -> Result<DatasetRecord> {
     let Manifest { rows, queries, .. } = *reader.manifest();
     Ok(DatasetRecord { name: name.to_owned(), fingerprint: reader.fingerprint()?, rows, queries })

@@ -9,21 +9,21 @@ use planetree_model::model::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A dataset and its name in the log.
+/// A validation set and its name in the log.
 #[derive(Debug, Clone)]
 pub struct NamedData {
-    /// The name.
+    /// The name in the log.
     pub name: String,
-    /// Its location.
+    /// The location of the dataset.
     pub location: Location,
 }
 
-/// A custom objective.
+/// A custom objective, which is implemented by the caller.
 #[derive(Clone)]
 pub struct CustomObjective {
-    /// Its name, which the model's configuration records.
+    /// The name that the model's configuration records.
     pub name: String,
-    /// Creates an instance for a training.
+    /// Creates a new instance for each training.
     pub make: Arc<dyn Fn() -> Box<dyn Objective> + Send + Sync>,
 }
 
@@ -35,33 +35,33 @@ pub struct TrainRequest {
     pub validation: Vec<NamedData>,
     /// The parameters.
     pub parameters: Parameters,
-    /// The model to start from.
+    /// The model whose trees and scores the training starts from. `None` starts without trees.
     pub start: Option<Model>,
-    /// Forests: whether to compute out-of-bag scores, for the log and for
+    /// Whether a forest computes out-of-bag scores, for the log and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
     pub out_of_bag: bool,
-    /// Forests: whether to measure the ranking quality of each tree after every split, for
+    /// Whether a forest measures the ranking quality of each tree after every split, for
     /// [`Outcome::strength`](super::Outcome::strength).
     pub strength: bool,
-    /// A file to stream the model to, tree by tree. A forest does so if no tree is needed again; the outcome then
-    /// has no trees, only the size of what was [written](super::Outcome::written).
+    /// A file to stream the model to, tree by tree. It is used only by forests, and only if no tree is needed again.
+    /// The outcome then contains no trees, only the [size](super::Outcome::written) of the model.
     pub stream_to: Option<Location>,
-    /// Memory limit in bytes.
+    /// Memory limit in bytes. `None` means no limit.
     pub memory_limit: Option<u64>,
-    /// Cache directory of binned data that exceed the memory limit.
+    /// Directory that caches binned data if they exceed the memory limit.
     pub cache: PathBuf,
-    /// Location and interval of checkpoints; `None` for none.
+    /// Location and interval of checkpoints. `None` means no checkpoints.
     pub checkpoint: Option<CheckpointPlan>,
     /// Whether to resume from the checkpoint, if there is one.
     pub resume: bool,
-    /// A custom objective, which overrides that of the parameters.
+    /// A custom objective, which overrides the objective of the parameters.
     pub objective: Option<CustomObjective>,
-    /// The backend that holds the rows, if not this process.
+    /// The backend that holds the rows. `None` means this process.
     pub backend: Option<Arc<dyn Backend>>,
 }
 
 impl TrainRequest {
-    /// A request to train on one dataset, with everything else at its default.
+    /// Creates a request to train on one dataset. All other fields have their default values.
     pub fn new(data: Location, parameters: Parameters) -> Self {
         TrainRequest {
             data: vec![data],
@@ -86,7 +86,7 @@ impl TrainRequest {
         self
     }
 
-    /// Trains with a custom objective under this name.
+    /// Sets a custom objective and the name under which the model records it.
     pub fn objective<O: Objective + 'static>(
         mut self,
         name: &str,
@@ -97,12 +97,12 @@ impl TrainRequest {
         self
     }
 
-    /// Whether the objective is the squared error.
+    /// Returns whether the objective is the squared error.
     pub(crate) fn is_squared_error(&self, parameters: &BoostSettings) -> bool {
         self.objective.is_none() && parameters.learner.objective == ObjectiveParameters::Squared
     }
 
-    /// The parameters as recorded in the model.
+    /// Returns the parameters as the model records them.
     pub(crate) fn configuration(&self) -> String {
         let parameters = self.parameters.to_toml();
         match &self.objective {
@@ -113,7 +113,7 @@ impl TrainRequest {
         }
     }
 
-    /// The objective of this training; `None` for the squared error, whose gradients are the residuals.
+    /// Creates the objective of this training. `None` means squared error, whose gradients are the residuals.
     pub(crate) fn make_objective(&self, parameters: &BoostSettings) -> Option<Box<dyn Objective>> {
         match &self.objective {
             Some(custom) => Some((custom.make)()),
@@ -121,15 +121,17 @@ impl TrainRequest {
         }
     }
 
-    /// The locations of the training data, as a prefix of messages.
+    /// Returns the locations of the training data, for use as a prefix of messages.
     pub fn place(&self) -> String {
         let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
         places.join(", ")
     }
 
-    /// Maximum bytes of kept histograms: an eighth of the memory limit, as assumed by `Needs`.
+    /// Returns the maximum size in bytes of the histograms that are kept. It is an eighth of the memory limit, as
+    /// `Needs` assumes.
     pub fn histogram_bytes(&self) -> usize {
-        /// Beyond this, building both children costs less than the memory.
+        /// Upper bound, which also applies without a memory limit. Beyond it, computing the histograms of both children
+        /// costs less than the memory that would avoid it.
         const MOST: u64 = 1 << 30;
         self.memory_limit.map_or(MOST, |limit| (limit / 8).clamp(1 << 20, MOST)) as usize
     }

@@ -1,4 +1,4 @@
-//! The loop of rounds that every training runs in: log, early stopping, checkpoints, interruption and progress. A
+//! The training loop. It runs the rounds and handles the log, early stopping, checkpoints, interruption and progress. A
 //! [`Learner`] does the work of a round.
 
 use super::checkpoint::Checkpoints;
@@ -13,52 +13,54 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_model::model::{Model, ModelWriter, Tree, TreeEnsemble};
 use std::time::Instant;
 
-/// Trains a model round by round, inside [`Training::run`].
+/// Trains a model round by round. [`Training::run`] calls its methods.
 pub trait Learner {
-    /// Adds the trees of a checkpoint, those of rounds 1 and up, to the scores of all rows.
+    /// Adds the trees of a checkpoint, starting with round 1, to the scores of all rows.
     fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()>;
 
     /// Called once, before the first round of this run.
     fn start(&mut self, round: u32) -> Result<()>;
 
-    /// The tree of a round, added to the scores of all rows; `None` if no split was possible, nor will be in later rounds.
+    /// Grows the tree of a round and adds it to the scores of all rows. Returns `None` if no split was possible and
+    /// none will be possible in later rounds.
     fn round(&mut self, round: u32) -> Result<Option<Tree>>;
 
-    /// The values of the log after a round.
+    /// Returns the values to log after a round.
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>>;
 
-    /// Whether the trees of a finished round are never read again, so that they can be streamed to the model file.
+    /// Returns whether the trees of a finished round are never read again, so that they can be streamed to the model
+    /// file.
     fn can_stream(&self) -> bool;
 
-    /// What else was computed, if the model keeps the trees up to round `last`.
+    /// Returns the other results of the training, given that the model keeps the trees up to round `last`.
     fn finish(&mut self, last: u32) -> LearnerOutputs;
 
-    /// The error for a training without any split.
+    /// Returns the error for a training that could not split even one node.
     fn no_split(&self) -> Error;
 }
 
-/// The results of a training besides model and log.
+/// The results of a training besides the model and the log.
 #[derive(Default)]
 pub struct LearnerOutputs {
-    /// See [`Outcome::out_of_bag`].
+    /// Out-of-bag scores; see [`Outcome::out_of_bag`].
     pub out_of_bag: Option<Vec<f64>>,
-    /// See [`Outcome::strength`].
+    /// Ranking quality of each tree; see [`Outcome::strength`].
     pub strength: Option<Vec<TreeStrength>>,
 }
 
 /// A training in progress.
 pub struct Training<'a> {
     request: &'a TrainRequest,
-    /// The current model.
+    /// The model with all trees so far, unless they are streamed to a file.
     model: Model,
-    /// Number of trees that come from the start model.
+    /// Number of trees that come from the start model. They precede the trees of this training.
     start_trees: usize,
     log: Vec<LogEntry>,
-    /// The file that trees are streamed to; `None` keeps them in the model.
+    /// The file that trees are streamed to. `None` means that they are kept in the model.
     file: Option<ModelWriter>,
-    /// Size of the model without the start model.
+    /// Size of the trees grown so far, without the start model.
     size: ModelSize,
-    /// Time spent so far.
+    /// Time spent per phase so far.
     pub seconds: PhaseSeconds,
     begun: Instant,
     /// Seconds spent in earlier runs of this training.
@@ -74,17 +76,23 @@ enum StopReason {
     NoSplit,
 }
 
-/// The trees of a model in training, which has no other part.
+/// Returns the trees of the part in training, which is the last part of the model.
 pub fn ensemble_of(model: &Model) -> &TreeEnsemble {
-    model.only_trees().expect("a model in training has one part of trees")
+    model
+        .parts
+        .last()
+        .and_then(|part| part.family.trees())
+        .expect("a model in training ends with a part of trees")
 }
 
 fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
-    model.only_trees_mut().expect("a model in training has one part of trees")
+    let last = model.parts.last_mut().and_then(|part| part.family.trees_mut());
+    last.expect("a model in training ends with a part of trees")
 }
 
 impl<'a> Training<'a> {
-    /// A training at its start, or where its checkpoint left off. `model` is the model before the first round.
+    /// Creates a training at its first round, or at the round of its checkpoint. `model` is the model before the first
+    /// round.
     pub fn open(
         request: &'a TrainRequest,
         model: Model,
@@ -113,7 +121,7 @@ impl<'a> Training<'a> {
         Ok(training)
     }
 
-    /// The current model.
+    /// Returns the current model.
     pub fn model(&self) -> &Model {
         &self.model
     }
@@ -124,7 +132,7 @@ impl<'a> Training<'a> {
         self.replay(learner, observer)?;
         observer.phase("training");
         if self.request.checkpoint.is_some() {
-            interrupt::be_orderly(); // from now on there is something to save
+            interrupt::be_orderly(); // from now on, an interrupt writes a checkpoint
         }
         self.begun = Instant::now();
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
@@ -143,8 +151,8 @@ impl<'a> Training<'a> {
         observer: &mut dyn Observer,
     ) -> Result<StopReason> {
         learner.start(self.model.rounds + 1)?;
-        if self.start_trees > 0 && self.model.rounds == 0 && self.log.is_empty() {
-            // The start model alone is a round like any other: later rounds may be worse.
+        if self.request.start.is_some() && self.model.rounds == 0 && self.log.is_empty() {
+            // The start model alone is logged as round 0, because it may be better than all later rounds.
             self.enter(0, learner.evaluate(0)?, observer);
         }
         loop {
@@ -157,7 +165,8 @@ impl<'a> Training<'a> {
             interrupt::check()?;
             let round = self.model.rounds + 1;
             let Some(tree) = learner.round(round)? else { return Ok(StopReason::NoSplit) };
-            // A cluster may be interrupted here: the round counts only when all of it is known.
+            // On a cluster, the evaluation can be interrupted. The tree is added only afterwards, so that a checkpoint
+            // never contains half a round.
             let values = learner.evaluate(round)?;
             self.add(tree)?;
             self.enter(round, values, observer);
@@ -169,7 +178,7 @@ impl<'a> Training<'a> {
         }
     }
 
-    /// Adds the tree of the next round.
+    /// Adds the tree of the next round to the model or to the model file.
     fn add(&mut self, tree: Tree) -> Result<()> {
         self.model.rounds += 1;
         self.size.add(&tree);
@@ -184,7 +193,7 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    /// Adds the values of a round to the log.
+    /// Adds the values of a round to the log and passes them to the observer.
     fn enter(&mut self, round: u32, values: Vec<LogValue>, observer: &mut dyn Observer) {
         let seconds = self.before + self.begun.elapsed().as_secs_f64();
         let first = self.log.len();
@@ -215,8 +224,8 @@ impl<'a> Training<'a> {
         checkpoints.write(&self.model, self.start_trees, &self.log)
     }
 
-    /// The file to stream trees to, if none is needed again by a checkpoint or early stopping. Deep trees are large, and
-    /// then need not be kept in memory.
+    /// Returns the file to stream trees to, or `None` if a checkpoint or early stopping needs them again. Streaming
+    /// saves memory, because deep trees are large.
     fn model_file(&self, learner: &dyn Learner) -> Result<Option<ModelWriter>> {
         match &self.request.stream_to {
             Some(location @ Location::Local(_))
@@ -235,14 +244,15 @@ impl<'a> Training<'a> {
         self.best().is_some_and(|best| self.model.rounds >= best.round + patience)
     }
 
-    /// The best round by the first metric of the first validation set, if early stopping is on.
+    /// Returns the best round according to the first metric on the first validation set. `None` if early stopping is
+    /// off.
     fn best(&self) -> Option<BestRound> {
         self.request.parameters.early_stopping_rounds?;
         let set = self.request.validation.first()?;
         BestRound::of(&self.log, &set.name, self.request.parameters.metrics.first()?)
     }
 
-    /// Keeps the trees up to the best round, if there is one.
+    /// Creates the outcome. With early stopping, only the trees up to the best round are kept.
     fn finish(
         mut self,
         stop: StopReason,
@@ -266,6 +276,9 @@ impl<'a> Training<'a> {
         let last = best.map_or(rounds, |best| best.round);
         if best.is_some() {
             ensemble_of_mut(&mut self.model).trees.truncate(self.start_trees + last as usize);
+        }
+        if self.request.start.is_some() && ensemble_of(&self.model).trees.is_empty() {
+            self.model.parts.pop(); // the start model alone is best
         }
         self.seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
         let LearnerOutputs { out_of_bag, strength } = learner.finish(last);

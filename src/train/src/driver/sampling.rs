@@ -1,5 +1,6 @@
-//! The rows of a tree: all, or a sample without replacement. Each row or query gets a random key from the seed, the
-//! tree and its number in the dataset, and those with the smallest keys are taken, so partitioning does not matter.
+//! The rows of a tree, which are all rows or a sample without replacement. Each row or query gets a random key,
+//! computed from the seed, the tree and the number of the row or query in the dataset. Those with the smallest keys are
+//! sampled, so the sample does not depend on the partitioning.
 
 use crate::config::{RowSampling, Sampling};
 use planetree_base::random::Stream;
@@ -8,8 +9,8 @@ use rayon::prelude::*;
 
 const OF_ROWS: u64 = 0x7377_6F52;
 
-/// The rows of a tree, by partition, ascending; `None` for all. `limit` is the maximum key taken, from
-/// [`draw_limit`]; it is needed if `rows` are not the whole dataset.
+/// Samples the rows of a tree. Returns ascending row numbers by partition, or `None` for all rows. `limit` is the
+/// maximum sampled key from [`draw_limit`]; it is required if `rows` are not the whole dataset.
 pub fn draw_rows(
     sampling: &RowSampling,
     seed: u64,
@@ -44,7 +45,7 @@ pub fn draw_rows(
     Some(drawn.collect())
 }
 
-/// The maximum key taken from a dataset with this many rows and queries; `None` if all are taken.
+/// Returns the maximum sampled key for a dataset with this many rows and queries. `None` means that all are sampled.
 pub fn draw_limit(sampling: &RowSampling, seed: u64, rows: u64, queries: u64, tree: u64) -> Option<u64> {
     let count = match sampling.unit {
         Sampling::Rows => rows,

@@ -1,5 +1,5 @@
-//! The current score of every row. Scores can be rebuilt from the dataset and the model: the base score plus the
-//! values of the trees, in order.
+//! The current score of every row. Scores can be recomputed from the dataset and the model as the base score plus the
+//! values of the trees, added in order.
 
 use crate::bins::BinnedData;
 use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
@@ -7,35 +7,35 @@ use planetree_base::error::Result;
 use planetree_data::source::LabelledRows;
 use rayon::prelude::*;
 
-/// Scores by partition.
+/// The scores of all rows, by partition.
 pub struct Scores {
     partitions: Vec<Vec<f64>>,
 }
 
 impl Scores {
-    /// All rows at one score.
+    /// Gives all rows the same score.
     pub fn constant(rows: &[LabelledRows], score: f64) -> Self {
         Scores { partitions: rows.iter().map(|rows| vec![score; rows.len()]).collect() }
     }
 
-    /// Splits the scores of all rows, in their order, by partition.
+    /// Splits a list of the scores of all rows by partition.
     pub fn given(rows: &[LabelledRows], scores: &[f64]) -> Self {
         let of = |rows: &LabelledRows| scores[rows.first as usize..][..rows.len()].to_vec();
         Scores { partitions: rows.iter().map(of).collect() }
     }
 
-    /// Wraps scores by partition.
+    /// Creates scores from lists that are already split by partition.
     pub fn of_partitions(partitions: Vec<Vec<f64>>) -> Self {
         Scores { partitions }
     }
 
-    /// All scores divided by a number.
+    /// Returns all scores divided by a number.
     pub fn divided_by(&self, number: f64) -> Self {
         let divide = |scores: &Vec<f64>| scores.iter().map(|score| score / number).collect();
         Scores { partitions: self.partitions.par_iter().map(divide).collect() }
     }
 
-    /// Adds a tree to the rows it was grown from, which are sorted by leaf.
+    /// Adds a tree to the scores of the rows that it was grown from. These rows are already sorted by leaf.
     pub fn add_grown<C: Cell>(&mut self, tree: &CodedTree, sets: &RowSets<C>) {
         let leaves: Vec<(NodeId, f64)> = tree.leaves().collect();
         self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {
@@ -50,7 +50,7 @@ impl Scores {
         });
     }
 
-    /// Adds a tree to all rows except those in `but`, by routing them.
+    /// Adds a tree to the scores of all rows except those in `but`. The tree routes each row to its leaf.
     pub fn add_routed(
         &mut self,
         tree: &CodedTree,
@@ -77,20 +77,20 @@ impl Scores {
         });
     }
 
-    /// The scores of a partition.
+    /// Returns the scores of a partition.
     pub fn partition(&self, partition: usize) -> &[f64] {
         &self.partitions[partition]
     }
 }
 
-/// The weighted mean of a function of the labels, independent of the order of addition.
+/// Returns the weighted mean of a function of the labels. The result does not depend on the order of addition.
 pub fn mean_of(rows: &[LabelledRows], number: impl Fn(f32) -> f32) -> f64 {
     let mut sums = (0i128, 0i128);
     let labels = rows.iter().flat_map(|rows| &rows.labels);
     let largest = labels.fold(0f32, |most, label| most.max(number(*label).abs()));
     let weights = || rows.iter().flat_map(|rows| rows.weights.iter().flatten());
     let heaviest = weights().fold(0f32, |most, weight| most.max(*weight));
-    // Without weights, or with all weights 0, every row counts 1.
+    // If there are no weights, or all weights are 0, every row has weight 1.
     let heaviest = if heaviest > 0.0 { heaviest } else { 1.0 };
     let label_units = Scale::units(f64::from(largest), 31) * 1024.0;
     let weight_units = Scale::units(f64::from(heaviest), 31);

@@ -1,5 +1,5 @@
-//! Tree strength: the ranking quality of single trees while they grow, as a table with one value per tree, split of
-//! the data and number of splits.
+//! Tree strength, which is the ranking quality of single trees as they grow. The table has one value per tree, split of
+//! the data and number of splits in the tree.
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// The strength curve of one tree on one split of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeStrength {
-    /// From 1.
+    /// The tree number, starting at 1.
     pub tree: u32,
-    /// `train` for the rows of the tree, or the name of a validation set.
+    /// The split of the data, which is `train` for the rows of the tree, or the name of a validation set.
     pub split: String,
     /// Expected NDCG before the first split and after each split.
     pub values: Vec<f64>,
@@ -50,30 +50,31 @@ pub fn write_strength(courses: &[TreeStrength], location: &Location) -> Result<(
 /// The strength curves of all trees on one split of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanStrength {
-    /// `train`, or the name of a validation set.
+    /// The split of the data, which is `train` or the name of a validation set.
     pub split: String,
     courses: Vec<Vec<f64>>,
 }
 
 impl MeanStrength {
-    /// Number of trees.
+    /// Returns the number of trees.
     pub fn trees(&self) -> usize {
         self.courses.len()
     }
 
-    /// Maximum number of splits of a tree.
+    /// Returns the number of splits of the tree with the most splits.
     pub fn longest(&self) -> usize {
         self.courses.iter().map(Vec::len).max().unwrap_or(1) - 1
     }
 
-    /// Mean expected NDCG of the trees after this many splits; smaller trees keep their final value.
+    /// Returns the mean expected NDCG of the trees after this many splits. Trees with fewer splits keep their final
+    /// value.
     pub fn after(&self, splits: usize) -> f64 {
         let at = |values: &Vec<f64>| values[splits.min(values.len() - 1)];
         self.courses.iter().map(at).sum::<f64>() / self.courses.len() as f64
     }
 }
 
-/// Reads a table of tree strengths: one mean curve per split of the data, `train` first.
+/// Reads a table of tree strengths. Returns one mean curve per split of the data, `train` first.
 pub fn mean_strengths(table: &TableReader) -> Result<Vec<MeanStrength>> {
     let mut courses: BTreeMap<(String, u64), Vec<f64>> = BTreeMap::new();
     for batch in table.batches() {

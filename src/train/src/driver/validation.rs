@@ -1,4 +1,4 @@
-//! Validation sets: their scores are updated with every tree, and all metrics are computed each round.
+//! Validation sets. Their scores are updated with every tree, and all metrics are computed after each round.
 
 use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, read_rows};
@@ -13,20 +13,20 @@ use std::sync::Arc;
 
 /// A validation set.
 pub struct ValidationSet {
-    /// Its name in the log.
+    /// The name in the log.
     pub name: String,
     features: Features,
     scores: Scores,
     metrics: Metrics,
 }
 
-/// Metrics of the same rows in every round.
+/// Metrics that are computed for the same rows in every round.
 pub struct Metrics {
     prepared: Vec<Vec<Prepared>>,
 }
 
 impl Metrics {
-    /// Precomputes what does not change between rounds.
+    /// Precomputes the parts of the metrics that do not change between rounds.
     pub fn new<L: Sync>(parameters: &Parameters<L>, rows: &[LabelledRows]) -> Result<Self> {
         let convention = Arc::new(parameters.convention.clone());
         let prepare = |rows: &LabelledRows| {
@@ -36,7 +36,7 @@ impl Metrics {
         Ok(Metrics { prepared: rows.par_iter().map(prepare).collect::<Result<_>>()? })
     }
 
-    /// The metrics of these scores.
+    /// Computes the metrics of the given scores.
     pub fn evaluate(&self, rows: &[LabelledRows], scores: &Scores) -> Vec<Mean> {
         let parts: Vec<Vec<Mean>> = (0..rows.len())
             .into_par_iter()
@@ -55,15 +55,15 @@ impl Metrics {
     }
 }
 
-/// With static bins, trees split at bin boundaries, so codes suffice. Other thresholds may fall anywhere between
-/// two values, so values must be kept.
+/// The features of a validation set. With static bins, trees split only between bins, so codes suffice. Otherwise a
+/// threshold can lie anywhere between two values, so the values must be kept.
 enum Features {
     Coded(BinnedData),
     Values { rows: Vec<LabelledRows>, partitions: Vec<Vec<f32>>, width: usize },
 }
 
 impl ValidationSet {
-    /// Reads a validation set; `thresholds_are_cuts` means that trees split between bins only.
+    /// Reads a validation set. `thresholds_are_cuts` means that trees split only between bins, so that codes suffice.
     pub fn load<L: Sync>(
         name: &str,
         source: &LabelledData,
@@ -82,7 +82,7 @@ impl ValidationSet {
         Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
     }
 
-    /// Adds a tree to all scores.
+    /// Adds the predictions of a tree to the scores of all rows.
     pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
         match &self.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
@@ -95,12 +95,13 @@ impl ValidationSet {
         }
     }
 
-    /// The metrics of the current scores.
+    /// Computes the metrics of the current scores.
     pub fn evaluate(&self) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores)
     }
 
-    /// The predictions of a tree for all rows, in their order. `coded` predicts the rows of a binned partition.
+    /// Returns the predictions of a tree for all rows. `coded` predicts the rows of a partition if the set was loaded
+    /// as codes.
     pub fn values(
         &self,
         tree: &Tree,
@@ -115,8 +116,8 @@ impl ValidationSet {
         Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
     }
 
-    /// Scores of the documents by query. `score` takes the values of a query, row by row, and the row width. The set
-    /// must have been loaded with its values.
+    /// Computes scores query by query. `score` gets the feature values of a query, row by row, and the number of values
+    /// per row. The set must have been loaded with its values.
     pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
         let of_partition = |(rows, partition): (&LabelledRows, usize)| match &self.features {
             Features::Coded(_) => vec![0.0; rows.len()],
@@ -132,7 +133,7 @@ impl ValidationSet {
         Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
     }
 
-    /// The binned data, if the set was loaded as codes.
+    /// Returns the binned data if the set was loaded as codes.
     pub fn coded(&self) -> Option<&BinnedData> {
         match &self.features {
             Features::Coded(data) => Some(data),
@@ -140,7 +141,7 @@ impl ValidationSet {
         }
     }
 
-    /// The first row whose score is not finite, counted from 1, if there is one.
+    /// Returns the number of the first row whose score is not finite, counted from 1. `None` if all are finite.
     pub fn not_finite(&self) -> Option<u64> {
         let rows = self.features.rows();
         rows.par_iter().enumerate().find_map_first(|(partition, rows)| {
@@ -149,22 +150,22 @@ impl ValidationSet {
         })
     }
 
-    /// The rows.
+    /// Returns the labels and queries of all rows.
     pub fn rows(&self) -> &[LabelledRows] {
         self.features.rows()
     }
 
-    /// Adds the predictions of a tree for every row.
+    /// Adds predictions to the scores of all rows.
     pub fn add_all(&mut self, values: &Scores) {
         self.scores.add_values(|partition, row| values.partition(partition)[row]);
     }
 
-    /// The metrics of the mean of `trees` trees whose values were added up.
+    /// Computes the metrics of a mean over `trees` trees, whose predictions have been added to the scores.
     pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
     }
 
-    /// The metrics of other scores for the same rows.
+    /// Computes the metrics of other scores for the same rows.
     pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), scores)
     }
@@ -212,7 +213,7 @@ fn read_values(source: &LabelledData, binning: &Binning) -> Result<Features> {
     Ok(Features::Values { partitions: partitions.collect::<Result<_>>()?, rows, width })
 }
 
-/// The prediction of a tree for a row of values.
+/// Returns the prediction of a tree for a row of feature values.
 pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
     let mut id = 0;
     loop {

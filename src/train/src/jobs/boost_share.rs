@@ -1,5 +1,5 @@
-//! A share of the rows of a boosted training on an executor, which follows the training as requests arrive. It is a
-//! cache: a share that was lost is rebuilt from the dataset and the trees so far.
+//! The rows of a boosted training that one executor holds, with their current state. Each request brings the state up
+//! to date. The state is only a cache, because a lost one is rebuilt from the dataset and the trees grown so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
 use super::snapshot::TrainingSnapshot;
@@ -22,33 +22,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A finished tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grown {
-    /// State at its root.
+    /// The inputs that the tree was started with.
     pub start: TreeStart,
-    /// All its splits.
+    /// All splits of the tree, in the order in which they were applied.
     pub splits: Vec<NodeSplit>,
-    /// The tree.
+    /// The tree in terms of codes.
     pub tree: CodedTree,
 }
 
-/// Some rows of a training and how far they have followed it.
+/// Some rows of a training, and how far their state has progressed.
 pub struct BoostShare {
     worker: AnyWorker,
     bytes: u64,
-    /// Number of trees included in the scores.
+    /// Number of trees that the scores include.
     trees: usize,
-    /// The round of the current gradients.
+    /// The round that the gradients were computed for. `None` before the first round.
     round: Option<u32>,
-    /// The tree being grown and the number of its splits applied so far.
+    /// The number of the tree being grown, and how many of its splits have been applied.
     tree: Option<(u64, usize)>,
 }
 
-/// A worker of either cell type.
+/// A worker with plain or weighted cells.
 pub(super) enum AnyWorker {
     Plain(LocalWorker<i64>),
     Weighted(LocalWorker<[i64; 2]>),
 }
 
-/// Runs an expression on a worker of either cell type.
+/// Evaluates an expression for a worker with either cell type.
 macro_rules! either {
     ($worker:expr, $name:ident => $what:expr) => {
         match $worker {
@@ -59,12 +59,12 @@ macro_rules! either {
 }
 
 impl BoostShare {
-    /// A share before the first tree.
+    /// Creates a share that has not processed any tree.
     pub(super) fn new(worker: AnyWorker, bytes: u64) -> Self {
         BoostShare { worker, bytes, trees: 0, round: None, tree: None }
     }
 
-    /// Builds the share of a shard from a snapshot; `None` without one.
+    /// Builds the state of a shard from a snapshot. Returns `None` if there is no snapshot.
     pub fn prepare(
         snapshot: Option<TrainingSnapshot>,
         shard: &Shard<'_, LabelledData>,
@@ -98,17 +98,18 @@ impl BoostShare {
         Ok(Some(Mutex::new(share)))
     }
 
-    /// Approximate memory of a share.
+    /// Returns the approximate memory of a share in bytes.
     pub fn bytes_of(share: &Mutex<Self>) -> u64 {
         share.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// Whether cells have weights.
+    /// Returns whether cells have weights.
     pub fn is_weighted(&self) -> bool {
         matches!(self.worker, AnyWorker::Weighted(_))
     }
 
-    /// Adds the last tree if it is the only one that is missing; `false` if others are missing, too.
+    /// Adds the last tree if it is the only missing one. Returns `false` if the scores do not include exactly `trees`
+    /// trees afterwards.
     pub fn catch_up(&mut self, trees: usize, last: Option<&Grown>) -> Result<bool> {
         if self.trees + 1 == trees
             && let Some(last) = last
@@ -118,14 +119,15 @@ impl BoostShare {
         Ok(self.trees == trees)
     }
 
-    /// Computes the gradients of a round, and the metrics of the scores.
+    /// Computes the gradients of a round and the metrics of the current scores.
     pub fn gradients(&mut self, round: u32) -> Result<(Vec<GradientSummary>, Vec<Mean>)> {
         let parts = either!(&mut self.worker, worker => worker.gradients_by_partition(round));
         self.round = Some(round);
         Ok((parts, either!(&mut self.worker, worker => worker.metrics())?))
     }
 
-    /// Applies the splits of a tree that have not been applied here yet; `false` if the share is at another tree.
+    /// Applies the splits of the current tree that have not been applied yet. Returns `false` if the scores do not
+    /// include exactly `trees` trees.
     pub fn follow(&mut self, trees: usize, start: &TreeStart, splits: &[NodeSplit]) -> Result<bool> {
         if self.trees != trees {
             return Ok(false);
@@ -134,7 +136,7 @@ impl BoostShare {
         Ok(true)
     }
 
-    /// Encodes the totals and histograms of some nodes as blocks.
+    /// Computes the totals and histograms of nodes and encodes them as blocks.
     pub fn level(
         &mut self,
         wanted: &[NodeId],
@@ -145,13 +147,14 @@ impl BoostShare {
         either!(&mut self.worker, worker => level(worker, wanted, groups, count_bits, blocks))
     }
 
-    /// The streaming histograms of a level over the rows of a worker, by feature group.
+    /// Computes the streaming histograms of a level's nodes over the rows of one worker, by feature group.
     pub fn worker_histograms(&self, own: Range<usize>, level: &StreamLevel) -> Result<Vec<NodeHistograms>> {
         let (rules, groups, nodes) = (&level.rules, &level.groups, &level.wanted);
         either!(&self.worker, worker => worker.rows_of(own, level.start.scale).histograms(rules, groups, nodes))
     }
 
-    /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.
+    /// Adds a finished tree to the scores. If its splits were applied to these rows, their leaves are already known;
+    /// otherwise the tree routes the rows.
     fn add(&mut self, last: &Grown) -> Result<()> {
         match self.tree {
             Some((tree, _)) if tree == last.start.tree => {

@@ -1,5 +1,5 @@
-//! Wire format of histograms: gradient, count and (for weighted cells) weight of each non-empty cell, as variable-length
-//! integers. Encoded blocks can be added without the bins.
+//! Wire format of histograms. Each non-empty cell is written as its count, gradient and (if weighted) weight, in
+//! variable-length integers. Encoded blocks can be added up without knowing the bins.
 
 use crate::bins::Binning;
 use crate::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
@@ -9,10 +9,10 @@ use std::ops::Range;
 
 /// A histogram cell with a wire format.
 pub trait WireCell: Cell {
-    /// Whether it has a weight besides the count.
+    /// Whether cells have a weight besides the count.
     const WEIGHTED: bool;
 
-    /// Makes a cell from its sums.
+    /// Converts sums to a cell.
     fn of_sums(sums: GradientSums, count_bits: u32) -> Self;
 }
 
@@ -49,21 +49,21 @@ fn read_sums(weighted: bool, reader: &mut WireReader<'_>) -> Result<GradientSums
     Ok(GradientSums { gradient, weight, count })
 }
 
-/// Total and histograms of a node.
+/// The total and the histogram of a node.
 pub type NodeSums<C> = (C, NodeHistogram<C>);
 
-/// An encoded block.
+/// An encoded block of cells.
 pub struct CellBlock {
-    /// Its number.
+    /// The number of the block, starting at 0.
     pub number: usize,
-    /// Number of blocks.
+    /// Total number of blocks.
     pub of: usize,
-    /// Encoded cells.
+    /// The encoded cells.
     pub bytes: Vec<u8>,
 }
 
-/// Encodes the sums of nodes for some feature groups as blocks of equal size. Each block covers all nodes and can be
-/// added to the same block of other shares.
+/// Encodes the sums of nodes, for some feature groups, as blocks with about the same number of cells. Each block covers
+/// all nodes and can be added to the same block of other shares.
 pub fn write_blocks<C: WireCell>(
     nodes: &[NodeSums<C>],
     groups: &[usize],
@@ -87,7 +87,7 @@ pub fn write_blocks<C: WireCell>(
     (0..blocks).map(block).collect()
 }
 
-/// Adds an encoded block to sums that have all their cells; see [`empty`].
+/// Adds an encoded block to the sums of nodes. The histograms must have all their cells, as created by [`empty`].
 pub fn add_block<C: WireCell>(
     nodes: &mut [NodeSums<C>],
     groups: &[usize],
@@ -119,10 +119,10 @@ pub fn add_block<C: WireCell>(
     if reader.is_empty() { Ok(()) } else { Err(malformed()) }
 }
 
-/// Maximum cells per block, so that a damaged count cannot exhaust memory.
+/// Maximum number of cells per block. It prevents a damaged count from exhausting the memory.
 const MOST_CELLS: usize = 1 << 26;
 
-/// Sums the same block of several shares.
+/// Adds up the same block of several shares.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
@@ -150,7 +150,7 @@ pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     if readers.iter().all(WireReader::is_empty) { Ok(writer.into_bytes()) } else { Err(malformed()) }
 }
 
-/// Writes cells, skipping empty ones.
+/// Writes cells. Runs of empty cells are written as their length.
 fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer: &mut WireWriter) {
     let mut skipped = 0;
     for sums in cells {
@@ -165,7 +165,7 @@ fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer:
     writer.count(skipped);
 }
 
-/// Reads what [`write_list`] wrote.
+/// Reads the output of [`write_list`] and passes each non-empty cell to `found`.
 fn read_list(
     cells: usize,
     weighted: bool,
@@ -184,12 +184,12 @@ fn cells_in<C>(histogram: &NodeHistogram<C>, groups: &[usize]) -> usize {
     groups.iter().map(|group| histogram.groups[*group].len()).sum()
 }
 
-/// The range of cells in a block, numbered across all groups.
+/// Returns the range of cells in a block. Cells are numbered across all groups.
 fn block_range(cells: usize, block: usize, blocks: usize) -> Range<usize> {
     cells * block / blocks..cells * (block + 1) / blocks
 }
 
-/// Splits a range of cells, numbered across all groups, by group.
+/// Splits a range of cells, which are numbered across all groups, into one range per group.
 fn pieces_of<C>(
     histogram: &NodeHistogram<C>,
     groups: &[usize],
@@ -207,7 +207,7 @@ fn pieces_of<C>(
     pieces
 }
 
-/// An empty histogram with all its cells.
+/// Creates a histogram with all cells of the given groups, all of them empty.
 pub fn empty<C: Cell>(binning: &Binning, groups: &[usize]) -> NodeHistogram<C> {
     let mut cells = vec![Vec::new(); binning.layout.groups.len()];
     groups.iter().for_each(|group| cells[*group] = vec![C::default(); cells_of_group(binning, *group)]);
@@ -241,7 +241,7 @@ mod tests {
         nodes
     }
 
-    /// All cells, followed by the totals.
+    /// Returns all cells, followed by the totals.
     fn flat<C: WireCell>(nodes: &[NodeSums<C>]) -> Vec<C> {
         let cells = nodes.iter().flat_map(|(_, histogram)| histogram.groups.iter().flatten());
         cells.chain(nodes.iter().map(|(total, _)| total)).copied().collect()
@@ -254,7 +254,7 @@ mod tests {
             .iter()
             .map(|rows| write_blocks(&of_rows::<C>(rows, bits), &GROUPS, bits, blocks))
             .collect();
-        // Added one by one, or merged first.
+        // Blocks are added one by one, or merged first and then added.
         let (mut added, mut merged) = (nothing::<C>(), nothing::<C>());
         for block in 0..blocks {
             let of_shares: Vec<&[u8]> = sent.iter().map(|share| &share[block][..]).collect();

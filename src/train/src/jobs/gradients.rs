@@ -1,4 +1,4 @@
-//! The gradients of a round.
+//! Job that computes the gradients of a round.
 
 use super::boost_share::{BoostShare, Grown};
 use super::snapshot::TrainingSnapshot;
@@ -12,28 +12,28 @@ use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 
-/// Adds a tree to all scores and computes the gradients of the next one.
+/// Adds the last tree to the scores and computes the gradients for the next one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UpdateGradients {
-    /// The round to compute gradients for.
+    /// The round whose gradients are computed.
     pub round: u32,
-    /// Number of trees in the scores, including the last one.
+    /// Number of trees that the scores must include, counting the last one.
     pub trees: usize,
-    /// The last tree, if it was just grown.
+    /// The last tree, or `None` if no tree was just grown.
     pub last: Option<Grown>,
 }
 
-/// Summaries of the gradients, and the metrics of the scores that they are based on.
+/// Summaries of the gradients, and the metrics of the scores that the gradients are based on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientParts {
-    /// One per partition, or one for all, in order.
+    /// The summaries, in order. There is one per partition or, depending on the objective, one per share.
     pub parts: Vec<GradientSummary>,
     /// Serialised means of the metrics, by share.
     means: Vec<Vec<Bytes>>,
 }
 
 impl GradientParts {
-    /// Adds the means of all shares to others of the same metrics.
+    /// Adds the metrics of all shares to `sums`, which has the same metrics.
     pub fn add_means(&self, sums: &mut [Mean]) -> Result<()> {
         for means in self.means.iter().filter(|means| !means.is_empty()) {
             if means.len() != sums.len() {
@@ -67,7 +67,7 @@ impl Job for UpdateGradients {
     }
 
     fn map(&self, state: &Mutex<BoostShare>, _: &Shard<'_, LabelledData>) -> Result<Option<GradientParts>> {
-        let Ok(mut share) = state.lock() else { return Ok(None) }; // a request panicked
+        let Ok(mut share) = state.lock() else { return Ok(None) }; // an earlier request panicked
         if !share.catch_up(self.trees, self.last.as_ref())? {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! The histograms of a level of a tree.
+//! Job that computes the histograms of a tree level.
 
 use super::boost_share::BoostShare;
 use super::cells::merge_blocks;
@@ -16,24 +16,25 @@ use std::sync::Mutex;
 /// Applies the splits of a tree and computes the histograms of some nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// Number of trees in the scores.
+    /// Number of trees that the scores must include.
     pub trees: usize,
-    /// State at the root of the tree.
+    /// The inputs that the tree was started with.
     pub start: TreeStart,
-    /// All its splits so far.
+    /// All splits of the tree so far.
     pub splits: Vec<NodeSplit>,
-    /// The nodes to compute histograms of.
+    /// The nodes whose histograms are computed.
     pub wanted: Vec<NodeId>,
-    /// The feature groups to compute histograms of; without any, the result has only the totals of the nodes.
+    /// The feature groups whose histograms are computed. Without any, only the totals of the nodes are computed.
     pub groups: Vec<usize>,
 }
 
-/// A block of the totals and histograms of nodes, summed over some shares; see [`add_block`](super::add_block).
+/// A block with the totals and histograms of nodes, summed over one or more shares; see
+/// [`add_block`](super::add_block).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelBlock {
     /// Whether cells have weights.
     pub weighted: bool,
-    /// Encoded cells.
+    /// The encoded cells.
     pub cells: Bytes,
 }
 
@@ -66,7 +67,7 @@ impl Job for Level {
         _: &Shard<'_, LabelledData>,
         blocks: usize,
     ) -> Result<Option<Vec<LevelBlock>>> {
-        let Ok(mut share) = state.lock() else { return Ok(None) }; // a request panicked
+        let Ok(mut share) = state.lock() else { return Ok(None) }; // an earlier request panicked
         if !share.follow(self.trees, &self.start, &self.splits)? {
             return Ok(None);
         }
@@ -84,7 +85,7 @@ impl Partial for LevelBlock {
         Ok(())
     }
 
-    /// Decodes each block once.
+    /// Merges all blocks in one step, so that each is decoded only once.
     fn merge_all(blocks: Vec<Self>) -> Result<Option<Self>> {
         let Some(weighted) = blocks.first().map(|block| block.weighted) else { return Ok(None) };
         if blocks.iter().any(|block| block.weighted != weighted) {

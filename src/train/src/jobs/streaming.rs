@@ -1,5 +1,5 @@
-//! The workers of streaming candidates (pGBRT). Each builds streaming histograms from its own rows; the driver merges
-//! those of all workers, in order, and finds the cuts.
+//! Job of the workers of streaming candidates (pGBRT). Each worker builds streaming histograms from its own rows. The
+//! driver merges the histograms of all workers in order and finds the best splits.
 
 use super::boost_share::BoostShare;
 use super::snapshot::TrainingSnapshot;
@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Applies the splits of a tree and computes the streaming histograms of some nodes. A shard has all partitions of its
-/// workers.
+/// Applies the splits of a tree and computes the streaming histograms of nodes. A shard must contain all partitions of
+/// its workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamLevel {
-    /// Number of trees in the scores.
+    /// Number of trees that the scores must include.
     pub trees: usize,
-    /// State at the root of the tree.
+    /// The inputs that the tree was started with.
     pub start: TreeStart,
-    /// All its splits so far.
+    /// All splits of the tree so far.
     pub splits: Vec<NodeSplit>,
-    /// The nodes to compute histograms of.
+    /// The nodes whose histograms are computed.
     pub wanted: Vec<NodeId>,
-    /// The feature groups to compute histograms of.
+    /// The feature groups whose histograms are computed.
     pub groups: Vec<usize>,
-    /// The rules of the histograms.
+    /// The parameters of the histograms.
     pub rules: StreamingRules,
 }
 
-/// The histograms of some workers, in order, by group.
+/// The histograms of one or more workers, in order. Each worker has one entry per feature group.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerLevels(pub Vec<Vec<NodeHistograms>>);
 
@@ -59,7 +59,7 @@ impl Job for StreamLevel {
         state: &Mutex<BoostShare>,
         shard: &Shard<'_, LabelledData>,
     ) -> Result<Option<WorkerLevels>> {
-        let Ok(mut share) = state.lock() else { return Ok(None) }; // a request panicked
+        let Ok(mut share) = state.lock() else { return Ok(None) }; // an earlier request panicked
         if !share.follow(self.trees, &self.start, &self.splits)? {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl Job for StreamLevel {
     }
 }
 
-/// The partitions of each worker of a shard, counted from its first one.
+/// Returns the partitions of each worker of a shard, relative to the shard's first partition.
 fn workers_of(parts: &[usize], partitions: usize, workers: usize) -> Result<Vec<Range<usize>>> {
     let first = parts.first().copied().ok_or_else(malformed)?;
     let shard = first..first + parts.len();
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn a_shard_has_whole_workers() {
-        // Seven partitions and three workers: 0..2, 2..4, 4..7.
+        // Seven partitions are divided among three workers as 0..2, 2..4 and 4..7.
         assert_eq!(workers_of(&[0, 1, 2, 3], 7, 3).unwrap(), [0..2, 2..4]);
         assert_eq!(workers_of(&[2, 3, 4, 5, 6], 7, 3).unwrap(), [0..2, 2..5]);
-        assert_eq!(workers_of(&[4, 5, 6], 7, 3).unwrap(), [0..3]);
+        assert_eq!(workers_of(&[4, 5, 6], 7, 3).unwrap(), std::slice::from_ref(&(0..3)));
         assert!(workers_of(&[1, 2, 3], 7, 3).is_err() && workers_of(&[2, 3, 4], 7, 3).is_err());
         assert!(workers_of(&[], 7, 3).is_err());
-        // More workers than partitions.
-        assert_eq!(workers_of(&[1], 2, 5).unwrap(), [0..1]);
+        // There are more workers than partitions.
+        assert_eq!(workers_of(&[1], 2, 5).unwrap(), std::slice::from_ref(&(0..1)));
     }
 }

@@ -1,4 +1,4 @@
-//! Summaries of features for binning; see [`survey`].
+//! Job that summarises features for binning; see [`survey`].
 
 use crate::bins::{BinOptions, Surveyed, survey};
 use crate::config::Parameters;
@@ -9,12 +9,12 @@ use planetree_data::source::{LabelledData, LabelledRows};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Summarises the distribution of features.
+/// Summarises the distributions of features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
-    /// The features, by index.
+    /// The indices of the features.
     pub features: Range<usize>,
-    /// Whether to include labels and queries.
+    /// Whether the result includes the labels and queries of the rows.
     pub rows: bool,
     /// The training's parameters as TOML.
     pub parameters: String,

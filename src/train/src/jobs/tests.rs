@@ -56,12 +56,13 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let second = level(&mut first, &all[..1], &[1]);
     let third = level(&mut first, &all, &[3, 4]);
     assert!(root.is_some() && third.is_some());
-    // The same answer when repeated, when behind and when rebuilt.
+    // The result is the same if the request is repeated, if the share has applied more or fewer splits, and if it was
+    // rebuilt.
     assert_eq!(level(&mut first, &all, &[3, 4]), third);
     assert_eq!(level(&mut first, &all[..1], &[1]), second);
     assert_eq!(level(&mut following(), &all, &[3, 4]), third);
     assert_eq!(level(&mut following(), &[], &[0]), root);
-    // A step that builds on missing trees is not executed.
+    // A request that builds on missing trees is not executed.
     assert!(!following().catch_up(2, None).unwrap());
     assert!(!following().follow(2, &start, &[]).unwrap());
 }

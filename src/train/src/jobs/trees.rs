@@ -1,4 +1,5 @@
-//! Trees of a forest: they are independent, so trees are divided among executors, which hold all rows as codes.
+//! Job that grows trees of a forest. Trees are independent of each other, so they are divided among executors, each of
+//! which holds all rows as codes.
 
 use super::snapshot::TrainingSnapshot;
 use crate::bins::BinnedData;
@@ -12,16 +13,16 @@ use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Grows some trees of a forest, divided among workers. The only part of a shard is the number of its worker.
+/// Grows some trees of a forest, divided among workers. A shard has a single part, which is the number of its worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GrowTrees {
-    /// Tree numbers.
+    /// The numbers of the trees.
     pub trees: Range<u32>,
     /// Number of workers.
     pub workers: usize,
 }
 
-/// Trees of a forest, in order.
+/// Grown trees of a forest, in the order of their numbers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrownTrees(pub Vec<ForestTree>);
 
@@ -33,7 +34,7 @@ pub struct ForestData {
 }
 
 impl GrowTrees {
-    /// The trees that a worker grows.
+    /// Returns the numbers of the trees that a worker grows.
     fn of_worker(&self, worker: usize) -> Range<u32> {
         let count = u64::from(self.trees.end - self.trees.start);
         let bound =
@@ -120,7 +121,7 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(from_bytes::<GrownTrees>(&bytes[..cut]).is_err());
         }
-        // A child before its parent, and one that does not exist.
+        // In the first tree a child precedes its parent; in the second one a child does not exist.
         assert!(!trees(0).is_valid() && !trees(2).is_valid());
     }
 }

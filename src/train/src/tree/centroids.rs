@@ -39,18 +39,18 @@ impl StreamingHistogram {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
     }
 
-    /// A histogram of given bins, ascending.
+    /// Creates a histogram from bins in ascending order of their centres.
     pub fn of_bins(most: usize, bins: Vec<Centroid>) -> Self {
         let gaps = bins.windows(2).map(|pair| pair[1].centre - pair[0].centre).collect();
         StreamingHistogram { most, bins, gaps }
     }
 
-    /// Its bins, ascending.
+    /// Returns the bins in ascending order of their centres.
     pub fn into_bins(self) -> Vec<Centroid> {
         self.bins
     }
 
-    /// Its bins, ascending.
+    /// Returns the bins in ascending order of their centres.
     pub fn bins(&self) -> &[Centroid] {
         &self.bins
     }

@@ -1,5 +1,5 @@
-//! Interface between the tree grower and the store of its rows, which is in this process or on a cluster. A row store
-//! moves rows to nodes and returns sums. The sums of several stores can be added.
+//! The interface between the tree grower and the rows, which are in this process or on a cluster. A row store assigns
+//! rows to nodes and returns sums over nodes. The sums of several stores can be added up.
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode};
@@ -19,17 +19,18 @@ pub trait RowStore<C: Cell> {
     /// Moves the rows of split nodes to their children. Returns the sums over the left and right child of each split.
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>>;
 
-    /// Returns the histograms of nodes, for the given groups.
+    /// Returns the histograms of nodes, for the given feature groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
 
     /// Returns one histogram over all nodes in `moves`, computed as if every row had the gradient given for its node,
-    /// in units. The gradients are overwritten, so the tree must be complete. Returns `None` if the rows are remote and
-    /// this is not worth a round trip.
+    /// in units. The gradients are overwritten, so the tree must be complete. Returns `None` if the rows are remote,
+    /// because a round trip would take longer than it saves.
     fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         Ok(None)
     }
 
-    /// The streaming histograms of nodes by worker, in order, and by group; `None` if the rows are here.
+    /// Returns the streaming histograms of nodes by worker, in order, and then by feature group. Returns `None` if the
+    /// rows are in this process.
     fn worker_histograms(
         &mut self,
         _groups: &[usize],
@@ -38,7 +39,7 @@ pub trait RowStore<C: Cell> {
         Ok(None)
     }
 
-    /// Called with every split found in the histogram of a node, which may be applied later.
+    /// Called with every split found in the histogram of a node. The split may or may not be applied later.
     fn found(
         &mut self,
         _ground: &GrowContext<'_>,

@@ -1,4 +1,5 @@
-//! Streaming candidates: quantiles of streaming histograms, which are rebuilt for every node (pGBRT).
+//! Streaming candidates, which are quantiles of streaming histograms. The histograms are rebuilt for every node
+//! (pGBRT).
 //!
 //! Each worker has a contiguous range of partitions. It inserts the values of a node's rows into a histogram of b bins,
 //! in ascending order and with equal values together, which gives the same bins as inserting them one by one. The
@@ -106,12 +107,13 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
 }
 
 impl StreamingRules {
-    /// Whether workers build histograms of their own; a single one that groups values needs only sums by code.
+    /// Returns whether workers build histograms of their own. A single worker that groups values needs only sums by
+    /// code.
     pub fn need_workers(&self) -> bool {
         !self.grouped || self.workers > 1
     }
 
-    /// The best split of a group from the sums of all rows by code, for a single worker.
+    /// Returns the best split of a feature group, found from the sums of all rows by code. This is for a single worker.
     fn best_of_cells<C: Cell>(
         &self,
         context: &GrowContext<'_>,
@@ -182,7 +184,8 @@ impl StreamingRules {
         Ok(self.best_of_merged(context, wanted, group, &merged))
     }
 
-    /// The best splits of a group from the histograms that workers sent, in their order.
+    /// Returns the best split of a feature group for each node, found from the histograms that the workers sent, in
+    /// their order.
     fn find_in_sent<C: Cell>(
         &self,
         context: &GrowContext<'_>,
@@ -300,7 +303,7 @@ impl StreamingRules {
 }
 
 impl Merged {
-    /// Adds the rows of one more worker.
+    /// Adds the rows of another worker.
     fn merge<C: Cell>(
         &mut self,
         list: &[(u32, C)],
@@ -316,7 +319,7 @@ impl Merged {
         self.add(histogram, missing);
     }
 
-    /// Merges what one more worker sent.
+    /// Adds the histogram that another worker sent.
     fn add_sent(&mut self, sent: &WorkerHistogram, most: usize) -> Result<()> {
         for (code, count) in sent.counts() {
             *self.counts.get_mut(code as usize).ok_or_else(malformed)? += count;

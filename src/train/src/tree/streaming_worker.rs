@@ -1,5 +1,5 @@
-//! A worker of streaming candidates (pGBRT): it sums the rows of a node by code, and inserts the sums into streaming
-//! histograms, one per feature. On a cluster it sends those to the driver.
+//! A worker of streaming candidates (pGBRT). It sums the rows of a node by code and inserts the sums into streaming
+//! histograms, one per feature. On a cluster, it sends the histograms to the driver.
 
 use super::cell::{Cell, GradientSums, Scale};
 use super::centroids::{Centroid, StreamingHistogram};
@@ -16,28 +16,28 @@ use std::ops::Range;
 /// The histogram of one feature over the rows of one node on one worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerHistogram {
-    /// Its bins, ascending.
+    /// The bins, in ascending order of their centres.
     pub bins: Vec<Centroid>,
     /// The sums of rows whose value is missing.
     pub missing: GradientSums,
-    /// The codes that occur, ascending.
+    /// The codes that occur among the rows, in ascending order.
     #[serde(with = "planetree_base::compact::ascending")]
     codes: Vec<u32>,
-    /// The number of rows with each of these codes, to check the minimum rows per leaf.
+    /// The number of rows with each of these codes, which is needed to check the minimum number of rows per leaf.
     rows: Vec<i64>,
 }
 
 impl WorkerHistogram {
-    /// The codes that occur, and the number of their rows.
+    /// Returns the codes that occur and the number of rows with each.
     pub fn counts(&self) -> impl Iterator<Item = (u32, i64)> {
         self.codes.iter().copied().zip(self.rows.iter().copied())
     }
 }
 
-/// The histograms of a feature group, by node and feature.
+/// The histograms of a feature group, indexed by node and then by feature.
 pub type NodeHistograms = Vec<Vec<WorkerHistogram>>;
 
-/// The ranges of partitions of all workers.
+/// Divides partitions among workers. Returns the range of partitions of each worker.
 pub fn worker_partitions(partitions: usize, workers: usize) -> Vec<Range<usize>> {
     let workers = workers.min(partitions);
     let bound = |worker: usize| worker * partitions / workers;
@@ -46,18 +46,18 @@ pub fn worker_partitions(partitions: usize, workers: usize) -> Vec<Range<usize>>
 
 /// The rows of one worker.
 pub struct WorkerRows<'a, C: Cell> {
-    /// Data that include those of the worker.
+    /// The data that contain the worker's partitions. They may contain other partitions too.
     pub data: &'a BinnedData,
-    /// The rows of each node.
+    /// The rows of each node, in all partitions of `data`.
     pub rows: &'a RowSets<C>,
-    /// The worker's partitions.
+    /// The partitions of this worker.
     pub partitions: Range<usize>,
-    /// The scale of gradients.
+    /// The quantisation scale of gradients and weights.
     pub scale: Scale,
 }
 
 impl<C: Cell> WorkerRows<'_, C> {
-    /// The histograms of some nodes, by feature group.
+    /// Computes the histograms of nodes, by feature group.
     pub fn histograms(
         &self,
         rules: &StreamingRules,
@@ -97,8 +97,8 @@ impl<C: Cell> WorkerRows<'_, C> {
     }
 }
 
-/// Inserts the sums of the codes that occur into a histogram, and passes the number of rows of each to `count`. Returns
-/// the sums of missing values, which have no place in the histogram.
+/// Inserts the sums of the codes that occur into a histogram and passes the number of rows with each code to `count`.
+/// Returns the sums of missing values, which are not part of the histogram.
 pub fn insert_cells<C: Cell>(
     list: &[(u32, C)],
     bins: &FeatureBins,
@@ -126,14 +126,14 @@ pub fn insert_cells<C: Cell>(
     missing
 }
 
-/// Lists the codes that occur, with their sums.
+/// Lists the codes that occur, in ascending order and with their sums.
 pub fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
     list.clear();
     let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
     list.extend(present.map(|(code, cell)| (code as u32, *cell)));
 }
 
-/// Sums the rows of one node on one worker by code, for every feature of a group.
+/// Sums the rows of one node on one worker by code, for all features of a group.
 pub struct StreamingWorker<'a, C: Cell> {
     data: &'a BinnedData,
     count_bits: u32,
@@ -145,7 +145,7 @@ pub struct StreamingWorker<'a, C: Cell> {
 }
 
 impl<'a, C: Cell> StreamingWorker<'a, C> {
-    /// A worker without rows.
+    /// Creates a worker that has no rows yet.
     pub fn new(data: &'a BinnedData, count_bits: u32, group: usize) -> Self {
         let binning = &data.binning;
         let cells = match binning.layout.groups[group].kind {
@@ -156,7 +156,7 @@ impl<'a, C: Cell> StreamingWorker<'a, C> {
         StreamingWorker { data, count_bits, group, cells, total, sorted, list }
     }
 
-    /// Adds the rows of one partition.
+    /// Adds the rows of the node in one partition.
     pub fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
         let group = &self.data.binning.layout.groups[self.group];
         if let GroupKind::Column(_) = group.kind {
@@ -167,7 +167,7 @@ impl<'a, C: Cell> StreamingWorker<'a, C> {
         add_rows(codes, group, node, self.count_bits, &mut self.cells);
     }
 
-    /// Passes the sums of each feature to `take`, and resets.
+    /// Passes the sums of each feature to `take`, and resets them.
     pub fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
         let binning = &self.data.binning;
         let members = &binning.layout.groups[self.group];

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// The schema. Names and types are a contract.
+/// The schema of a model file. Other programs rely on the column names and types, so these must not change.
 pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let required = |name: &str, kind: DataType| Field::new(name, kind, false);
     let optional = |name: &str, kind: DataType| Field::new(name, kind, true);
@@ -30,7 +30,7 @@ pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// Rows of a part as a batch of the table.
+/// Converts rows of a part to a batch with the schema of a model file.
 pub fn rows_as_batch(
     part: usize,
     rows: &mut dyn Iterator<Item = ModelRow>,
@@ -72,8 +72,8 @@ pub fn rows_as_batch(
     RecordBatch::try_new(SCHEMA.clone(), columns).map_err(|error| error.to_string())
 }
 
-/// Feature indices by name. A deep forest looks up millions of names, but few distinct ones, and all keys come from
-/// the file's own header: a simple, fast hash is enough.
+/// Maps feature names to feature indices. Reading a deep forest looks up millions of names, most of them repeated, so
+/// the hash must be fast. A simple hash is enough, because all keys come from the header of the file.
 pub type FeatureIndex<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
 
 /// The Fowler-Noll-Vo hash (FNV-1a).
@@ -97,9 +97,9 @@ impl Hasher for NameHasher {
     }
 }
 
-/// The columns of a batch of rows.
+/// The columns of a batch from a model file.
 pub struct RowColumns<'a> {
-    /// `None` in files of version 1, which have one part.
+    /// The part number of each row. `None` in files of format version 1, which contain a single part.
     part: Option<&'a Int32Array>,
     tree: &'a Int32Array,
     node: &'a Int32Array,
@@ -116,7 +116,7 @@ pub struct RowColumns<'a> {
 }
 
 impl<'a> RowColumns<'a> {
-    /// Finds the columns.
+    /// Finds the columns of a batch and checks their types. The column `part` is required only if `has_parts` is true.
     pub fn of(batch: &'a RecordBatch, has_parts: bool) -> Result<Self, String> {
         Ok(RowColumns {
             part: has_parts.then(|| column(batch, "part")).transpose()?,
@@ -135,12 +135,12 @@ impl<'a> RowColumns<'a> {
         })
     }
 
-    /// The part of a row.
+    /// Returns the number of the part that a row belongs to.
     pub fn part(&self, row: usize) -> Result<usize, String> {
         self.part.map_or(Ok(0), |part| natural(part.value(row), "part").map(|part| part as usize))
     }
 
-    /// A row, with the feature as an index.
+    /// Returns a row, with the index of the feature instead of its name.
     pub fn row(&self, row: usize, features: &FeatureIndex<'_>) -> Result<ModelRow, String> {
         let child = |column: &Int32Array| -> Result<Option<u32>, String> {
             column.is_valid(row).then(|| natural(column.value(row), "child")).transpose()
@@ -169,7 +169,7 @@ impl<'a> RowColumns<'a> {
     }
 }
 
-/// Finds a column by name and checks its type and nulls.
+/// Finds a column by name. Checks its type, and that a required column has no nulls.
 fn column<'a, T: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a T, String> {
     let column = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
     let is_required = SCHEMA.field_with_name(name).is_ok_and(|field| !field.is_nullable());

@@ -1,4 +1,4 @@
-//! The header of a model file: everything but the rows, as JSON.
+//! The header of a model file: a JSON value with everything except the rows.
 
 use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
 use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part};
@@ -7,9 +7,9 @@ use planetree_data::table::TableReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Version of the file format.
+/// The current version of the file format.
 const FORMAT: u32 = 2;
-/// The version without parts.
+/// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 /// Metadata key of the header.
 pub const HEADER: &str = "planetree.model";
@@ -33,14 +33,14 @@ struct PartHeader {
     normalisation: Normalisation,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     configuration: String,
-    /// Number of rows in the file.
+    /// Number of rows of this part in the file.
     rows: u64,
-    /// The settings of the family.
+    /// Further settings, which depend on the family of the part.
     #[serde(flatten)]
     settings: Map<String, Value>,
 }
 
-/// The header of version 1.
+/// The header of a file in format version 1.
 #[derive(Deserialize)]
 struct HeaderWithoutParts {
     ensemble: OldEnsemble,
@@ -53,7 +53,7 @@ struct HeaderWithoutParts {
     rounds: u32,
 }
 
-/// The names of version 1.
+/// The values of the key `ensemble` in format version 1.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum OldEnsemble {
@@ -62,17 +62,17 @@ enum OldEnsemble {
     Wins,
 }
 
-/// What a header says.
+/// The content of a header after parsing.
 pub struct ReadHeader {
-    /// The model, with parts that have no rows yet.
+    /// The model. Its parts have no rows yet.
     pub model: Model,
-    /// The expected number of rows of every part, if the file says so.
+    /// The expected number of rows in each part. `None` in format version 1, which does not store it.
     pub rows: Option<Vec<u64>>,
     /// Whether the table has the column `part`.
     pub has_parts: bool,
 }
 
-/// The header of a model whose parts have `rows` rows.
+/// Returns the header of a model as JSON. `rows` is the number of rows in each part.
 pub fn header_text(
     model: &Model,
     features: &[ModelFeature],
@@ -98,9 +98,9 @@ pub fn header_text(
     })
 }
 
-/// Reads the header of a file of any version.
+/// Reads the header of a model file in any supported format version.
 pub fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Result<ReadHeader> {
-    /// Read first: a later format may differ in everything else.
+    /// The version is parsed first, because everything else may differ in a newer format.
     #[derive(Deserialize)]
     struct Version {
         format: u32,

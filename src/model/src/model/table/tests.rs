@@ -1,4 +1,4 @@
-//! Models survive a round trip, and invalid model files are rejected.
+//! Tests that models are read back as they were written, and that invalid model files are rejected.
 
 use super::*;
 use crate::model::example;
@@ -11,7 +11,7 @@ fn ensemble(model: &mut Model) -> &mut TreeEnsemble {
     model.parts[0].family.trees_mut().unwrap()
 }
 
-/// The example with two more parts, of which the last has no trees.
+/// Returns the example model with two additional parts. The last part has no trees.
 fn three_parts() -> Model {
     let mut model = example();
     let mut other = model.parts[0].clone();
@@ -128,7 +128,7 @@ fn an_invalid_model_is_not_written() {
     }
 }
 
-/// Writes a file with invalid content but a valid checksum, and returns the error of reading it.
+/// Writes a model file with invalid content but a valid checksum, and returns the error from reading it.
 fn forge(location: &Location, header: &str, rows: Option<&RecordBatch>) -> Error {
     let schema = rows.map_or_else(|| SCHEMA.clone(), RecordBatch::schema);
     let mut writer = TableWriter::create(location, TableKind::Model, schema).unwrap();
@@ -199,12 +199,12 @@ fn a_forged_file_is_rejected() {
         let error = forge(&location, &header, Some(rows)).to_string();
         assert!(error.contains("not a valid model: ") && error.contains(problem), "{problem}: {error}");
     }
-    // Values are checked after the rows are counted.
+    // With the expected number of rows, the file passes the row count, and the values are checked.
     let header = header.replace("\"rows\":10", "\"rows\":6");
     let infinite = replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])));
     let error = forge(&location, &header, Some(&infinite)).to_string();
     assert!(error.contains("part 0 (trees): tree 0, node 0: the threshold is inf"), "{error}");
-    // Unknown keys are ignored.
+    // Unknown keys in the header are ignored.
     let mut writer = TableWriter::create(&location, TableKind::Model, SCHEMA.clone()).unwrap();
     writer.set_metadata(HEADER, header.replace("\"format\":2", "\"format\":2,\"later\":true"));
     writer.write(&whole).unwrap();
