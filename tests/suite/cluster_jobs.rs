@@ -176,7 +176,7 @@ fn errors_of_other_commands_name_the_problem_and_a_remedy() {
     let own = ["a local cluster uses neither certificates nor a token", "df://HOST:PORT"];
     fails("predict --model m --data data --output q --cluster local:2 --token-file token", 2, &own);
     assert!(!at.join("q").exists());
-    let alone = ["cannot be evaluated on a cluster", "omit --cluster"];
+    let alone = ["cannot be evaluated on a cluster", "remove --cluster"];
     fails("evaluate --scores s.txt --data data --cluster local:1", 2, &alone);
     fails("evaluate --predictions p --labels data --cluster local:1", 2, &alone);
     // Damage that only executors notice: the driver does not read rows.

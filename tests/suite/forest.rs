@@ -218,7 +218,7 @@ fn forests_on_unsuitable_data_or_options_are_refused() {
         ("--preset rf-point --data data --oob m", "two outputs have the same file: m"),
         (
             "--preset rf-pair --data data --set bagging_by=rows --oob o",
-            "out-of-bag scores need whole queries",
+            "out-of-bag scores of a forest trained on pairs need whole queries",
         ),
         ("--preset rf-point --data data --set learning_rate=0.1", "a forest has no learning_rate"),
     ];

@@ -147,7 +147,7 @@ fn listwise_trees_on_unsuitable_data_or_options_are_refused() {
         ("--preset rf-hybrid --data unlabelled", "20 of 60 rows have no label"),
         ("--preset rf-list --data flat", "no split was possible"),
         ("--preset rf-list --data data --set label_gain=0,1", "the label 2 has no gain"),
-        ("--preset rf-list --data data --set label_gain=l-1", "or one below 0"),
+        ("--preset rf-list --data data --set label_gain=l-1", "or its gain is below 0"),
         ("--preset rf-list --data data --set candidates=exact", "need static candidates"),
         ("--preset rf-list --data data --set bagging_by=rows", "whole queries"),
         ("--preset rf-point --data data --set leaf_order=random", "only listwise trees use it"),

@@ -62,14 +62,14 @@ fn parts_are_predicted_as_columns() {
     let room = room();
     two_parts(room.path());
     for model in ["boosted", "forest"] {
-        run(room.path(), &format!("--quiet predict --model {model} --data data --output {model}.p")).ok();
+        run(room.path(), &format!("--quiet predict --model {model} --data data --output {model}-p")).ok();
     }
     for (model, is_normalised) in [("sum", false), ("mixed", true)] {
         run(room.path(), &format!("--quiet predict --model {model} --data data --output p --parts")).ok();
         let (scores, first) = (numbers(room.path(), "p", "score"), numbers(room.path(), "p", "part.trees"));
         let second = numbers(room.path(), "p", "part.forest");
-        assert_eq!(first, numbers(room.path(), "boosted.p", "score"));
-        assert_eq!(second == numbers(room.path(), "forest.p", "score"), !is_normalised);
+        assert_eq!(first, numbers(room.path(), "boosted-p", "score"));
+        assert_eq!(second == numbers(room.path(), "forest-p", "score"), !is_normalised);
         for (row, score) in scores.iter().enumerate() {
             assert_eq!(*score, -1.0 + first[row] + 0.5 * second[row]);
         }

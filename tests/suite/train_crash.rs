@@ -20,7 +20,7 @@ fn a_training_killed_at_five_moments_ends_in_the_same_bytes() {
         "--data data --set num_trees=60 --set max_depth=6",
         "--preset pgbrt --data data --valid vali --set num_trees=40 --set bagging_fraction=0.5",
         "--preset gbrt --data data --valid vali --valid other --set num_trees=40 --set missing=learned",
-        "--data data --valid vali --set num_trees=400 --set early_stopping_rounds=5 --set learning_rate=0.4",
+        "--data data --valid vali --set num_trees=400 --set early_stopping_rounds=20 --set learning_rate=0.1",
     ] {
         killed_and_resumed(room.path(), arguments, 5);
         let left: Vec<String> =

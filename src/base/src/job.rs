@@ -1,19 +1,19 @@
-//! Jobs: computations that run on every shard of some data, on the executors of a cluster.
+//! Jobs: computations that the executors of a cluster run on every shard of some data.
 //!
 //! ```text
 //! driver: job ──► every shard: state, map ──► partials ──merge──► driver
 //!                  │ no state? prepared from the data, or from a snapshot that the driver sends
 //! ```
 //!
-//! A new job is a type with an implementation of [`Job`] and a line in the registry of `planetree-cluster`, which does
-//! everything else: it sends and repeats requests, keeps shards on their executors, caches and rebuilds states, and
-//! merges partials, on executors if there are many. A request may be repeated at any time, so the result of
-//! [`Job::map`] may depend only on the job, the data and the state.
+//! To add a job, implement [`Job`] for a type and add a line to the registry of `planetree-cluster`. That crate does
+//! everything else: it sends and repeats requests, keeps each shard on the same executor, caches and rebuilds states,
+//! and merges partials. If there are many partials, executors merge them. A request may be repeated at any time, so the
+//! result of [`Job::map`] may depend only on the job, the data and the state.
 //!
-//! - *shard*: some of the data's parts, such as row groups, that one executor works on;
-//! - *partial*: the result of one shard, or of several after merging;
-//! - *state*: what an executor caches between the jobs of a command;
-//! - *snapshot*: what a lost state is rebuilt from, besides the data.
+//! - *shard*: a subset of the parts of the data, such as row groups, that one executor works on;
+//! - *partial*: the result for one shard, or for several shards after merging;
+//! - *state*: a value that an executor caches between the jobs of a command;
+//! - *snapshot*: a value that the driver sends. An executor rebuilds a lost state from the snapshot and the data.
 
 use crate::error::{Error, Result};
 use crate::storage::Location;
@@ -27,17 +27,17 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Whether a state serves one shard or all shards of an executor.
     const SCOPE: Scope = Scope::Shard;
 
-    /// The data.
+    /// The data that the job runs on.
     type Data: JobData;
 
-    /// What an executor caches between the jobs of a command; `()` for nothing. Jobs with the same type share it.
-    /// Several requests may use it at the same time.
+    /// The state that an executor caches between the jobs of a command, or `()` if there is none. Jobs with the same
+    /// state type share the state. Several requests may use a state at the same time.
     type State: Send + Sync + 'static;
 
-    /// What a lost state is rebuilt from; `()` for nothing.
+    /// The snapshot from which a lost state is rebuilt, or `()` if there is none.
     type Snapshot: Serialize + DeserializeOwned;
 
-    /// The result of a shard.
+    /// The result for a shard.
     type Partial: Partial;
 
     /// Opens the data.
@@ -45,23 +45,24 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
         Self::Data::open(location)
     }
 
-    /// Makes a state. `None` if that takes a snapshot: then the driver repeats the request with one.
+    /// Creates a state. Returns `None` if a snapshot is needed but not given. The driver then repeats the request with
+    /// a snapshot.
     fn prepare(
         &self,
         snapshot: Option<Self::Snapshot>,
         shard: &Shard<'_, Self::Data>,
     ) -> Result<Option<Self::State>>;
 
-    /// Approximate memory of a state, for the limit of an executor's cache.
+    /// Returns the approximate memory of a state in bytes, which counts towards the limit of an executor's cache.
     fn state_bytes(_state: &Self::State) -> u64 {
         0
     }
 
-    /// Computes the result of a shard. `None` if the state is behind, so that it must be rebuilt.
+    /// Computes the result for a shard. Returns `None` if the state is out of date and must be rebuilt.
     fn map(&self, state: &Self::State, shard: &Shard<'_, Self::Data>) -> Result<Option<Self::Partial>>;
 
-    /// Like [`map`](Self::map), cut into at most `blocks` blocks, each of which merges with the same block of other
-    /// shards. So several executors can merge the partials of many shards.
+    /// Computes the result for a shard like [`map`](Self::map), divided into at most `blocks` blocks. Each block is
+    /// merged with the corresponding blocks of other shards, so that several executors can share the work of merging.
     fn map_blocks(
         &self,
         state: &Self::State,
@@ -72,42 +73,43 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 }
 
-/// What a state belongs to.
+/// The shards that a state is valid for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// One shard.
+    /// The state is valid for one shard.
     Shard,
-    /// The data: it serves all shards of an executor, and must not depend on one of them.
+    /// The state is valid for all shards of an executor, so it must not depend on a single shard.
     Data,
 }
 
-/// Data that jobs work on; all processes can open them.
+/// Data that jobs run on. All processes of a cluster can open it.
 pub trait JobData: Send + Sync + Sized + 'static {
     /// Opens the data.
     fn open(location: &Location) -> Result<Self>;
 
-    /// Identifies the content and its parts. Executors compare it with that of the driver.
+    /// Returns a key that identifies the content and its division into parts. Executors compare their key with the
+    /// driver's key, to detect that they see different data.
     fn content_key(&self) -> Result<String>;
 
-    /// The error for content that differs from the driver's.
+    /// Returns the error for data whose content differs from the data on the driver.
     fn mismatch(place: &str) -> Error;
 }
 
-/// Some of the data.
+/// A subset of the data that one executor works on.
 pub struct Shard<'a, D> {
     /// All the data.
     pub data: &'a D,
-    /// Numbers of the shard's parts, ascending, such as row groups. For jobs that need all the data on every executor,
-    /// they only tell shards apart.
+    /// Numbers of the shard's parts, such as row groups, in ascending order. For jobs that need all the data on every
+    /// executor, the numbers only distinguish shards.
     pub parts: &'a [usize],
 }
 
-/// The result of a shard, or of several.
+/// The result for one shard, or for several shards after merging.
 pub trait Partial: Serialize + DeserializeOwned + Send + 'static {
-    /// Adds the partial of the next shards.
+    /// Merges the partial of the following shards into this one.
     fn merge(&mut self, other: Self) -> Result<()>;
 
-    /// Merges many partials, in order, as a balanced tree; `None` if there are none.
+    /// Merges partials in order, pairwise as in a balanced tree. Returns `None` if there are no partials.
     fn merge_all(mut partials: Vec<Self>) -> Result<Option<Self>> {
         while partials.len() > 1 {
             let mut halved = Vec::with_capacity(partials.len().div_ceil(2));
@@ -123,7 +125,7 @@ pub trait Partial: Serialize + DeserializeOwned + Send + 'static {
         Ok(partials.pop())
     }
 
-    /// Whether its fields fit together; checked when it was received.
+    /// Returns whether the fields are consistent. This is checked whenever a partial is received.
     fn is_valid(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Decoding of serde values.
+//! Decodes serde values from the compact encoding.
 
 use super::{Done, Unfit};
 use crate::wire::{WireReader, malformed};
@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 /// Decodes one value.
 pub(super) struct Decoder<'a, 'r> {
-    /// The bytes that are left.
+    /// The bytes that are not yet decoded.
     pub(super) reader: &'a mut WireReader<'r>,
 }
 
@@ -21,7 +21,7 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Decodes integers of several types.
+/// Generates functions that decode numbers of several types.
 macro_rules! decode_integers {
     ($($method:ident: $how:ident => $visit:ident as $type:ty),* $(,)?) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
@@ -47,7 +47,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Done<V::Value> {
-        Err(Unfit("the encoding has no types".to_owned()))
+        Err(Unfit("the encoding does not store types".to_owned()))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
@@ -145,7 +145,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_> {
     }
 }
 
-/// The parts of a list, map or struct.
+/// The elements of a list, map or struct that are not yet decoded.
 struct Parts<'a, 'r> {
     reader: &'a mut WireReader<'r>,
     left: usize,
@@ -162,7 +162,8 @@ impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
         seed.deserialize(Decoder { reader: self.reader }).map(Some)
     }
 
-    /// Trusted only as far as there can be bytes for it.
+    /// Returns the number of elements that are left, but at most the number of bytes that are left, so that a corrupt
+    /// length does not reserve too much memory.
     fn size_hint(&self) -> Option<usize> {
         Some(self.left.min(self.reader.len()))
     }

@@ -1,4 +1,4 @@
-//! Encoding of serde values.
+//! Encodes serde values in the compact encoding.
 
 use super::{Done, Unfit};
 use crate::wire::WireWriter;
@@ -6,19 +6,20 @@ use serde::ser::{self, Serialize, Serializer};
 
 /// Encodes one value.
 pub(super) struct Encoder<'a> {
-    /// Receives the bytes.
+    /// Receives the encoded bytes.
     pub(super) writer: &'a mut WireWriter,
 }
 
 impl Encoder<'_> {
     fn length(&mut self, length: Option<usize>) -> Done<()> {
-        let length = length.ok_or_else(|| Unfit("a list of unknown length".to_owned()))?;
+        let length =
+            length.ok_or_else(|| Unfit("the length of a list is not known in advance".to_owned()))?;
         self.writer.count(length as u64);
         Ok(())
     }
 }
 
-/// Encodes integers of several types as variable-length ones.
+/// Generates functions that encode numbers of several types.
 macro_rules! encode_integers {
     ($($method:ident: $type:ty => $how:ident as $wide:ty),* $(,)?) => {
         $(fn $method(self, value: $type) -> Done<()> {
@@ -143,7 +144,7 @@ impl<'a> Serializer for Encoder<'a> {
     }
 }
 
-/// Encodes the parts of a value one after the other.
+/// Generates trait implementations that encode the elements of a value one after the other.
 macro_rules! encode_parts {
     ($($trait:ident: $method:ident($($key:ident)?)),* $(,)?) => {
         $(impl ser::$trait for Encoder<'_> {

@@ -1,5 +1,6 @@
-//! Compact binary encoding of serde values: variable-length integers, floats as their bits, length-prefixed lists,
-//! enums as the number of their variant. Field names are not written, so both sides need the same build.
+//! Compact binary encoding of serde values. Integers have variable length, floats are stored as their bits, lists start
+//! with their length, and enums start with the number of their variant. Field names are not stored, so the sender and
+//! the receiver must be the same build of planetree.
 
 mod decode;
 mod encode;
@@ -16,21 +17,22 @@ use std::fmt;
 /// Encodes a value.
 ///
 /// # Panics
-/// If a list or map does not know its length, or a value refuses to be serialised.
+/// Panics if the length of a list or map is not known in advance, or if a value cannot be serialised.
 pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut writer = WireWriter::default();
     value.serialize(Encoder { writer: &mut writer }).expect("plain data always serialise");
     writer.into_bytes()
 }
 
-/// Decodes what [`to_bytes`] wrote; bytes that are left over are an error.
+/// Decodes a value that was encoded by [`to_bytes`]. Returns an error if the bytes are malformed, or if bytes are left
+/// over.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let mut reader = WireReader::new(bytes);
     let value = T::deserialize(Decoder { reader: &mut reader }).map_err(|_| malformed())?;
     if reader.is_empty() { Ok(value) } else { Err(malformed()) }
 }
 
-/// Bytes that are encoded as they are, not one by one.
+/// Bytes that are encoded as one block instead of byte by byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -58,7 +60,8 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// Ascending numbers as differences, for `#[serde(with = "planetree_base::compact::ascending")]`.
+/// Encodes ascending numbers as differences, which takes less space. To use it, add the following attribute to a field:
+/// `#[serde(with = "planetree_base::compact::ascending")]`.
 pub mod ascending {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -80,7 +83,7 @@ pub mod ascending {
     }
 }
 
-/// Why a value cannot be encoded or decoded.
+/// The reason why a value cannot be encoded or decoded.
 #[derive(Debug)]
 struct Unfit(String);
 
@@ -180,7 +183,7 @@ mod tests {
         assert_eq!(to_bytes(&vec![1u32, 300]), [2, 1, 0xAC, 2]);
         assert_eq!(to_bytes(&Bytes(vec![7, 8])), [2, 7, 8]);
         assert_eq!(to_bytes(&Some(Kind::One(1.0))), [1, 1, 0, 0, 0x80, 0x3F]);
-        // A damaged length does not reserve memory.
+        // A corrupt length does not make the decoder reserve memory.
         assert!(from_bytes::<Vec<u64>>(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]).is_err());
     }
 }

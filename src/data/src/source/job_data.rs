@@ -1,4 +1,4 @@
-//! Datasets as the data of jobs, whose parts are partitions.
+//! Lets jobs run on labelled datasets. The parts of the data are the partitions of the dataset.
 
 use super::LabelledData;
 use planetree_base::error::{Error, Result};

@@ -88,7 +88,7 @@ impl TableKind {
 
     /// Checks whether a text file with these columns, in any order, is a table of this kind.
     pub(super) fn has_columns(self, names: &[String]) -> bool {
-        // Further columns have names that start with this.
+        // The required columns. Further columns are allowed only if their names start with the prefix `more`.
         let (columns, more): (&[&str], Option<&str>) = match self {
             TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], Some("part.")),
             TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], None),

@@ -1,4 +1,4 @@
-//! Rows as compressed Arrow IPC streams, for sending them to another process.
+//! Encodes rows as compressed Arrow IPC streams, to send them to another process.
 
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
@@ -6,7 +6,7 @@ use arrow::ipc::writer::StreamWriter;
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 
-/// Encodes rows; no batches give no bytes.
+/// Encodes batches of rows, which must have the same schema. Without batches, the result is empty.
 pub fn batches_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
@@ -19,7 +19,7 @@ pub fn batches_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     zstd::encode_all(bytes.as_slice(), 1).map_err(|_| malformed())
 }
 
-/// Reads what [`batches_to_bytes`] wrote.
+/// Decodes batches that were encoded by [`batches_to_bytes`].
 pub fn batches_from_bytes(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
     if bytes.is_empty() {
         return Ok(Vec::new());

@@ -1,19 +1,20 @@
-//! Assembles a tree from the nodes of another program, which may be in any order.
+//! Assembles a tree from the nodes in another program's file, which may be in any order.
 
 use crate::model::{Branch, Node, Split, Tree};
 
-/// A node of another program. Children have that program's node numbers.
+/// A node as another program stores it. Children are identified by that program's node numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignNode {
     /// The split; `None` for a leaf.
     pub split: Option<ForeignSplit>,
-    /// The amount added to the score of a row that ends here; `None` if unknown, which is allowed for splits only.
+    /// The amount added to the score of a row that ends at this node. It may be `None` (unknown) for a split, but not
+    /// for a leaf.
     pub value: Option<f64>,
     /// Total weight of the training rows that reached the node.
     pub cover: f64,
 }
 
-/// A split of another program.
+/// A split as another program stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignSplit {
     pub feature: u32,
@@ -24,15 +25,16 @@ pub struct ForeignSplit {
     pub gain: f64,
 }
 
-/// Assembles a tree: the root comes first, and parents before their children. `count` is the number of nodes; if more
-/// are reachable, the nodes do not form a tree.
+/// Assembles a tree in which the root comes first and parents come before their children. `find` returns the node with
+/// a given number. `count` is the number of nodes. If more nodes are reachable from the root, they do not form a tree,
+/// and an error is returned.
 pub fn assemble(
     root: i64,
     count: usize,
     find: &dyn Fn(i64) -> Result<ForeignNode, String>,
 ) -> Result<Tree, String> {
     let mut nodes: Vec<Node> = Vec::new();
-    // Whether the value of a node is still to be computed.
+    // For each node, whether its value is unknown and must be computed.
     let mut unknown = Vec::new();
     let mut pending = vec![(root, 0)];
     while let Some((number, depth)) = pending.get(nodes.len()).copied() {

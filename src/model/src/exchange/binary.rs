@@ -1,4 +1,4 @@
-//! Binary trees: two branches per split, as in other programs.
+//! Converts trees to binary trees, because other programs support only two branches per split.
 
 use crate::model::{Branch, ModelFeature, Split, Tree};
 
@@ -9,7 +9,8 @@ pub struct BinarySplit {
     pub feature: u32,
     /// Rows whose value is at most this go left.
     pub threshold: f32,
-    /// Whether missing values go left. If the feature has a fill value, they go where the fill value goes.
+    /// Whether missing values go left. If the feature has a fill value, missing values go to the same side as the fill
+    /// value.
     pub missing_left: bool,
     /// Whether the fill value of the feature is zero.
     pub zero_filled: bool,
@@ -26,7 +27,7 @@ pub struct BinarySplit {
 pub struct BinaryNode {
     /// The split; `None` for a leaf.
     pub split: Option<BinarySplit>,
-    /// The amount added to the score of a row that ends here.
+    /// The amount added to the score of a row that ends at this node.
     pub value: f64,
     /// Total weight of the training rows that reached the node.
     pub cover: f64,
@@ -35,12 +36,13 @@ pub struct BinaryNode {
 /// A node that is not yet converted.
 enum PendingNode {
     Node(u32),
-    /// The second split of a node with three branches: missing values go left, all others right.
+    /// The second split of a node with three branches. Missing values go left, and all other values go right.
     Second(u32),
 }
 
-/// Converts a tree to a binary tree, parents first. A third branch becomes a second split on the same threshold: of
-/// the rows that went right, those with missing values go left.
+/// Converts a tree to a binary tree in which parents come before their children. A split with three branches becomes
+/// two splits on the same threshold. The first sends both missing values and values above the threshold right. The
+/// second separates them: missing values go left, and values above the threshold go right.
 pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
     let mut nodes = Vec::with_capacity(tree.nodes.len());
     let mut pending = vec![PendingNode::Node(0)];
@@ -68,8 +70,8 @@ pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
     nodes
 }
 
-/// The only split of a node with two branches, or the first split of one with three. `next` is the index of its left
-/// child.
+/// Returns the only split of a node with two branches, or the first split of a node with three branches. `next` is the
+/// index of the left child.
 fn first_split(split: &Split, features: &[ModelFeature], next: usize) -> BinarySplit {
     let fill = features[split.feature as usize].fill;
     BinarySplit {
@@ -83,7 +85,7 @@ fn first_split(split: &Split, features: &[ModelFeature], next: usize) -> BinaryS
     }
 }
 
-/// The second split of a node with three branches.
+/// Returns the second split of a node with three branches, and the children of this split.
 fn second_split(
     tree: &Tree,
     features: &[ModelFeature],
@@ -94,7 +96,8 @@ fn second_split(
     let middle = split.middle.expect("only splits with three branches have a second one");
     let [left, right] = [middle, split.right].map(|child| &tree.nodes[child as usize]);
     let cover = left.cover + right.cover;
-    // With a fill value nothing is missing: no row goes to the middle branch, but its cover is kept.
+    // If the feature has a fill value, no value is missing, so no row takes the middle branch. The branch and its cover
+    // are kept nevertheless.
     let missing_left = features[split.feature as usize].fill.is_none();
     let second = BinarySplit { missing_left, gain: 0.0, ..first_split(split, features, next) };
     let value = if cover > 0.0 {

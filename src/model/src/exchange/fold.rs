@@ -1,21 +1,22 @@
-//! Folds a weighted sum of tree parts into one ensemble, for programs that have only one.
+//! Folds the parts of a model into a single ensemble of trees, because models of other programs do not have parts.
 //!
-//! A single part without weight and intercept is exported as it is, to the bit. Otherwise every value of a tree is
-//! multiplied by the weight of its part, and, if several parts become one sum, divided by the number of trees of a mean.
-//! The products and their sums are rounded, so scores agree to about fifteen digits.
+//! If a model has a single part with weight 1 and no intercept, the part is exported unchanged, and scores are
+//! identical to the bit. Otherwise every tree value is multiplied by the weight of its part. If several parts become
+//! one sum, the values of a part that is a mean are also divided by its number of trees. The results are rounded, so
+//! scores agree to about fifteen digits.
 
 use crate::model::{Combine, Model, Node, Tree, TreeEnsemble};
 use std::borrow::Cow;
 
-/// A model as one ensemble of trees.
+/// A model whose parts are folded into one ensemble of trees.
 pub struct FoldedModel<'a> {
-    /// The ensemble, without base feature.
+    /// The ensemble. Use `base_features` instead of its own `base_feature`.
     pub ensemble: Cow<'a, TreeEnsemble>,
-    /// The features whose values are added to the score, with their factors.
+    /// The features whose values are added to the score, each with the factor by which its value is multiplied.
     pub base_features: Vec<(u32, f64)>,
 }
 
-/// Folds the parts of a model, all of which are sums or means of trees without normalisation.
+/// Folds the parts of a model. All parts must be sums or means of trees without normalisation.
 pub fn folded(model: &Model) -> FoldedModel<'_> {
     let parts = || model.parts.iter().filter_map(|part| Some((part.weight, part.family.trees()?)));
     let base_features =
@@ -44,7 +45,8 @@ fn scaled(tree: &Tree, scale: f64) -> Tree {
 }
 
 impl FoldedModel<'_> {
-    /// The loss for every feature that is added to the score, which `program` cannot do; `remedy` says what to do there.
+    /// Returns one message for each feature whose value is added to the score, because `program` cannot add feature
+    /// values. `remedy` tells users of that program what to do instead.
     pub fn losses(&self, model: &Model, program: &str, remedy: &str) -> Vec<String> {
         let loss = |(feature, weight): &(u32, f64)| {
             let name = &model.features[*feature as usize].name;

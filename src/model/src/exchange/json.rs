@@ -1,4 +1,4 @@
-//! A model as one JSON value with the complete content of its table, for programs that cannot read Parquet.
+//! Reads and writes models as JSON with the complete content of a model file, for programs that cannot read Parquet.
 
 use super::names::NameSource;
 use super::{ExportedModel, ImportError, ImportedModel, is_truncated};
@@ -9,14 +9,14 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Version of the format.
+/// The current version of the JSON format.
 const FORMAT: u32 = 2;
-/// The version without parts.
+/// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct JsonModel {
-    /// Version of the format. The key identifies the file as a model of planetree.
+    /// Version of the JSON format. The name of this key identifies the file as a planetree model.
     planetree_model: u32,
     intercept: f64,
     parts: Vec<JsonPart>,
@@ -41,7 +41,7 @@ struct JsonPart {
     trees: Vec<JsonTree>,
 }
 
-/// A model of version 1, whose only part is in its place.
+/// A model in format version 1, which is a single ensemble without parts.
 #[derive(Deserialize)]
 struct JsonModelWithoutParts {
     ensemble: OldEnsemble,
@@ -55,7 +55,7 @@ struct JsonModelWithoutParts {
     rounds: u32,
 }
 
-/// The names of version 1.
+/// The values of the key `ensemble` in format version 1.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum OldEnsemble {
@@ -80,7 +80,7 @@ struct JsonNode {
 
 #[derive(Serialize, Deserialize)]
 struct JsonSplit {
-    /// Index of the feature.
+    /// Index of the feature in the model.
     feature: u32,
     threshold: f32,
     missing: String,
@@ -137,7 +137,7 @@ pub fn export(model: &Model) -> ExportedModel {
     ExportedModel { bytes: text.into_bytes(), notes: Vec::new(), losses: Vec::new() }
 }
 
-/// Whether a file looks like a model in planetree's JSON.
+/// Returns whether a file looks like a model in planetree's JSON format.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     start.first() == Some(&b'{')
@@ -146,7 +146,7 @@ pub fn is_likely(bytes: &[u8]) -> bool {
 
 /// Reads a model from JSON.
 pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
-    /// Read first: a later format may differ in everything else.
+    /// The version is parsed first, because everything else may differ in a newer format.
     #[derive(Deserialize)]
     struct Version {
         planetree_model: u32,
@@ -228,7 +228,7 @@ fn tree_of(tree: JsonTree) -> Result<Tree, ImportError> {
         let missing = Branch::ALL.into_iter().find(|branch| branch.name() == split.missing);
         let missing = missing.ok_or_else(|| {
             let problem = format!("unknown branch for missing values: {:?}", split.missing);
-            ImportError::new(problem, "use left, right or middle")
+            ImportError::new(problem, "set `missing` to left, right or middle")
         })?;
         let JsonSplit { feature, threshold, left, right, middle, gain, .. } = split;
         Ok(Split { feature, threshold, missing, left, right, middle, gain })

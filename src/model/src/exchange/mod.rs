@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! model ──fold──► one ensemble ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
-//! model ◄──assemble── nodes in their order ◄──┘
+//! model ◄──assemble── nodes in any order ◄──┘
 //! ```
 //!
-//! Each format is a file and an entry in [`MODEL_FORMATS`]. Writers and readers report what they cannot express as
-//! losses; the caller decides whether to accept them. A format says which parts of a model it can carry
-//! ([`PartSupport`]); other parts are refused by name. `fold.rs` and `binary.rs` are shared by the writers, `assemble.rs`
-//! by the readers, `names.rs` (feature names) by both.
+//! Each format has a module of its own and an entry in [`MODEL_FORMATS`]. Writers and readers report a *loss* for
+//! everything that they cannot express, and the caller decides whether to accept the losses. A format declares which
+//! parts of a model it supports ([`PartSupport`]). Exporting a model with any other part is an error that names the
+//! part. The writers share `fold.rs` and `binary.rs`, the readers share `assemble.rs`, and both use `names.rs` for
+//! feature names.
 //!
-//! Scores are preserved. If a feature has a fill value, its missing values take, at every split, the branch that the
-//! fill value would take, so fill values become directions without loss. A separate branch for missing values becomes a
+//! Scores are preserved. If a feature has a fill value, every exported split sends missing values to the branch that
+//! the fill value would take, so the fill value itself is not needed. A separate branch for missing values becomes a
 //! second split on the same threshold.
 
 mod assemble;
@@ -32,31 +33,31 @@ use std::sync::Arc;
 /// A model in the format of another program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportedModel {
-    /// Content of the file: text or any other bytes.
+    /// Content of the file to write.
     pub bytes: Vec<u8>,
-    /// Notes for the user. They do not affect scores.
+    /// Notes for the user about differences that do not affect scores.
     pub notes: Vec<String>,
-    /// What the format cannot express. The scores of some rows differ.
+    /// Messages about everything that the format cannot express. Each loss changes the scores of some rows.
     pub losses: Vec<String>,
 }
 
 /// A model read from the file of another program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedModel {
-    /// The model.
+    /// The imported model.
     pub model: Model,
-    /// Notes for the user. They do not affect scores.
+    /// Notes for the user about differences that do not affect scores.
     pub notes: Vec<String>,
-    /// What planetree's models cannot express. The scores of some rows differ.
+    /// Messages about everything that planetree's models cannot express. Each loss changes the scores of some rows.
     pub losses: Vec<String>,
 }
 
 /// The reason why a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportError {
-    /// The problem.
+    /// What is wrong with the file.
     pub problem: String,
-    /// How to solve it.
+    /// What the user can do about it.
     pub remedy: String,
 }
 
@@ -71,58 +72,58 @@ impl ImportError {
     }
 }
 
-/// Whether invalid JSON is probably truncated: the parser reached the end, or a file that starts with a brace does not
-/// end with one.
+/// Returns whether invalid JSON is probably truncated. This is assumed if the parser reached the end, or if a file that
+/// starts with a brace does not end with one.
 fn is_truncated(error: &serde_json::Error, bytes: &[u8]) -> bool {
     error.is_eof() || (bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_end().ends_with(b"}"))
 }
 
-/// A file format of models.
+/// A file format for models.
 pub struct ModelFormat {
-    /// Name on the command line.
+    /// Name of the format on the command line.
     pub name: &'static str,
     /// One-line description.
     pub description: &'static str,
-    /// A model in this format, as a noun phrase for messages.
+    /// Noun phrase for messages, such as "a LightGBM model".
     pub noun: &'static str,
-    /// Accepted file formats of outputs, by extension; the first is the usual one.
+    /// File types that an export can be written to, identified by the file extension. The first is the usual one.
     pub files: &'static [FileFormat],
-    /// The parts that the format can carry.
+    /// The parts of a model that the format supports.
     pub parts: PartSupport,
-    /// Writes a model whose parts the format can carry.
+    /// Exports a model. The format must support all parts of the model.
     write: fn(&Model) -> ExportedModel,
-    /// Whether planetree exported a file in this format.
+    /// Checks whether a file in this format was written by planetree.
     pub is_ours: fn(&[u8]) -> bool,
-    /// How models are read; `None` for formats that are only written.
+    /// Functions that import models. `None` if the format can only be exported.
     pub import: Option<ModelImport>,
 }
 
-/// How models of a format are read.
+/// Functions that import models in a format.
 pub struct ModelImport {
-    /// Whether a file looks like this format.
+    /// Checks whether a file looks like this format.
     pub is_likely: fn(&[u8]) -> bool,
-    /// Reads a model.
+    /// Reads a model from the content of a file. The second argument determines the feature names.
     pub read: fn(&[u8], &NameSource) -> Result<ImportedModel, ImportError>,
 }
 
-/// The parts of a model that a format can carry.
+/// The parts of a model that a format supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartSupport {
     /// Any part.
     All,
-    /// Sums and means of trees without normalisation; several become one ensemble.
+    /// Sums and means of trees without normalisation. Several such parts are folded into one ensemble.
     TreeSums,
 }
 
 impl PartSupport {
-    /// Why a part is not supported, and what to do about it.
+    /// Returns why a part is not supported and what to do about it, or `None` if it is supported.
     fn problem(self, part: &Part) -> Option<(String, &'static str)> {
         if self == PartSupport::All {
             return None;
         }
-        const REMEDY: &str = "export with --format json, or a model without this part";
+        const REMEDY: &str = "export with --format json, or export a model without this part";
         let Some(ensemble) = part.family.trees() else {
-            return Some((format!("has no trees, its kind is {}", part.family.kind()), REMEDY));
+            return Some((format!("has no trees (its kind is {})", part.family.kind()), REMEDY));
         };
         if ensemble.combine == Combine::Wins {
             return Some((
@@ -138,7 +139,7 @@ impl PartSupport {
     }
 }
 
-/// All formats of models.
+/// All formats for the import and export of models.
 pub static MODEL_FORMATS: [ModelFormat; 3] = [
     ModelFormat {
         name: "lightgbm",
@@ -178,7 +179,7 @@ impl ModelFormat {
         MODEL_FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Writes a model. A part that the format cannot carry is an error that names it.
+    /// Exports a model. If the format does not support a part of the model, returns an error that names the part.
     pub fn export(&self, model: &Model) -> Result<ExportedModel> {
         for (number, part) in model.parts.iter().enumerate() {
             if let Some((problem, remedy)) = self.parts.problem(part) {
@@ -190,7 +191,7 @@ impl ModelFormat {
         Ok((self.write)(model))
     }
 
-    /// Whether a file looks like this format, and can be imported.
+    /// Returns whether a file looks like this format and the format can be imported.
     pub fn is_likely(&self, bytes: &[u8]) -> bool {
         self.import.as_ref().is_some_and(|import| (import.is_likely)(bytes))
     }
@@ -213,7 +214,8 @@ impl ModelFormat {
     }
 }
 
-/// Reads a model of another program. Without a format, it is detected from the content.
+/// Reads a model from another program's file. If `format` is `None`, the format is detected from the content of the
+/// file.
 pub fn import(
     location: &Location,
     format: Option<&ModelFormat>,
@@ -239,7 +241,8 @@ pub fn import(
     }
 }
 
-/// A model of one ensemble of trees, from a file that says nothing of its training.
+/// Creates a model from an imported ensemble of trees. The list of training datasets is empty, because files of other
+/// programs do not contain it.
 fn imported_model(
     ensemble: TreeEnsemble,
     features: Vec<ModelFeature>,
@@ -257,14 +260,14 @@ fn imported_model(
     }
 }
 
-/// The error for a file whose format was not detected.
+/// Returns the error for a file whose format was not detected.
 fn unknown(bytes: &[u8]) -> ImportError {
     if bytes.is_empty() {
         return ImportError::new("the file is empty", "save the model again");
     }
     if bytes.starts_with(b"PAR1") {
         return ImportError::new(
-            "this is a Parquet file, possibly a model of planetree, which needs no import",
+            "this is a Parquet file; if it is a planetree model, it needs no import",
             "run `planetree describe` to see its contents",
         );
     }
@@ -273,7 +276,10 @@ fn unknown(bytes: &[u8]) -> ImportError {
     }
     let names: Vec<String> =
         MODEL_FORMATS.iter().map(|format| format!("{} ({})", format.name, format.description)).collect();
-    ImportError::new("not a model in a supported format", format!("the formats are {}", names.join(", ")))
+    ImportError::new(
+        "not a model in a supported format",
+        format!("the supported formats are {}", names.join(", ")),
+    )
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Feature names. Other programs number unnamed columns from 0; datasets that planetree converts from LETOR text number
-//! them from 1: `f1`, `f2`, ...
+//! Feature names of imported and exported models. Other programs number unnamed columns from 0. Datasets that planetree
+//! converts from LETOR text number them from 1 (`f1`, `f2` and so on).
 
 use super::ImportError;
 use crate::model::ModelFeature;
 use std::collections::HashSet;
 
-/// The source of the feature names of an imported model.
+/// Determines the feature names of an imported model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameSource {
-    /// The names in the model; if it has none, `f` and a number.
+    /// The names in the model file. If it has no names, a feature is named `f` followed by its number.
     Model {
-        /// Number of the first feature, if the model has no names.
+        /// Number of the first feature if the model file has no names.
         first: u32,
     },
     /// These names, in column order.
@@ -18,7 +18,7 @@ pub enum NameSource {
 }
 
 impl NameSource {
-    /// Creates `count` features; `own` are the names in the model, if any.
+    /// Creates `count` features. `own` has the names in the model file, if there are any.
     pub(super) fn features(
         &self,
         count: usize,
@@ -41,8 +41,8 @@ impl NameSource {
     }
 }
 
-/// Feature names in which characters that the other program does not support are replaced by `_`. Changed names are
-/// listed in a note.
+/// Returns the feature names with `_` in place of characters that the other program does not support. Adds a note that
+/// lists the changed names.
 pub fn portable_names(
     features: &[ModelFeature],
     is_unsupported: impl Fn(char) -> bool,

@@ -1,4 +1,4 @@
-//! Exported models have the same scores after import, and invalid files are rejected.
+//! Tests that exported models have the same scores after they are imported again, and that invalid files are rejected.
 
 use super::*;
 use crate::explain::Explainer;
@@ -12,7 +12,7 @@ fn named(name: &str) -> &'static ModelFormat {
     ModelFormat::named(name).unwrap()
 }
 
-/// A random model that other programs can express: fill values and thresholds are finite.
+/// Creates a random model that other programs can represent. Its fill values and thresholds are finite.
 fn portable(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
     for (index, feature) in model.features.iter_mut().enumerate() {
@@ -23,7 +23,7 @@ fn portable(shape: &RandomModel) -> Model {
         for node in (0..tree.nodes.len()).rev() {
             if let Some(split) = &mut tree.nodes[node].split {
                 split.threshold = if split.threshold.is_finite() { split.threshold } else { 0.5 };
-                // XGBoost needs the next larger number, which the largest one does not have.
+                // The export to XGBoost writes the next larger float, but the largest float has no successor.
                 split.threshold = split.threshold.min(1e30);
                 let children: Vec<u32> = split.children().collect();
                 tree.nodes[node].cover = children.iter().map(|child| tree.nodes[*child as usize].cover).sum();
@@ -122,7 +122,7 @@ fn what_a_format_cannot_express_is_a_loss() {
     }
 }
 
-/// A model of a boosted and a bagged part, with weights and an intercept.
+/// Creates a model with a boosted part and a bagged part, with weights and an intercept.
 fn two_parts() -> (Model, RandomModel) {
     let shape =
         RandomModel { seed: 5, combine: Combine::Sum, features: 4, trees: 3, max_leaves: 9, numbers: 20 };
@@ -137,7 +137,7 @@ fn two_parts() -> (Model, RandomModel) {
 #[test]
 fn a_weighted_sum_of_tree_parts_becomes_one_ensemble() {
     let (mut model, shape) = two_parts();
-    // Fill values are those of the first model for both parts.
+    // Both parts use the fill values of the first random model.
     check_model(&model, &shape);
     // A single mean with a weight stays a mean.
     model.parts.remove(0);
@@ -186,7 +186,7 @@ fn only_files_exported_by_planetree_are_recognised() {
             assert!(!(other.is_ours)(text.as_bytes()), "{} {}", format.name, other.name);
         }
     }
-    // Files as LightGBM and XGBoost write them.
+    // These files have the form that LightGBM and XGBoost write themselves.
     let lightgbm =
         "tree\nversion=v4\n\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n";
     let xgboost = r#"{"learner":{"attributes":{},"feature_names":[]},"version":[3,2,0]}"#;
@@ -209,7 +209,7 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     assert!(notes[0].ends_with("\"a b\" as a_b_2, \"c[1]\" as c_1_"), "{notes:?}");
     let found = text("xgboost", &model);
     assert!(found.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{found}");
-    // XGBoost counts from 0: without names, its dumps would call f2 f1.
+    // XGBoost numbers features from 0, so without names its dumps would show the feature `f2` as `f1`.
     let found = text("xgboost", &example());
     assert!(
         found.contains(r#""feature_names":["f1","f2","f3"],"feature_types":["float","float","float"]"#),
@@ -237,7 +237,7 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     }
 }
 
-/// The problem of a file; empty if it is valid.
+/// Returns the problem that is reported for a file, or an empty string if the file is valid.
 fn problem(format: &str, text: &str) -> String {
     let format = named(format);
     match read(format, text.as_bytes(), &MODEL_NAMES) {
@@ -274,7 +274,7 @@ fn truncated_and_unsupported_files_are_rejected() {
             "version=v9",
             "written by a newer LightGBM (format v9; up to v4 is supported)",
         ),
-        ("lightgbm", "num_class=1", "num_class=3", "a model with one score per class"),
+        ("lightgbm", "num_class=1", "num_class=3", "the model has one score per class"),
         ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: categorical splits are not supported"),
         ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: linear leaves are not supported"),
         ("lightgbm", "left_child=", "left_child=0 ", "tree 0: not a LightGBM model: left_child has"),
@@ -286,7 +286,7 @@ fn truncated_and_unsupported_files_are_rejected() {
             "not a LightGBM model: max_feature_idx is \"x\", not a number",
         ),
         ("xgboost", "[2,0,0]", "[7,0,0]", "written by a newer XGBoost (version 7"),
-        ("xgboost", "\"num_class\":\"0\"", "\"num_class\":\"5\"", "a model with one score per class"),
+        ("xgboost", "\"num_class\":\"0\"", "\"num_class\":\"5\"", "the model has one score per class"),
         (
             "xgboost",
             "\"name\":\"gbtree\"",
@@ -304,7 +304,7 @@ fn truncated_and_unsupported_files_are_rejected() {
             "xgboost",
             "\"left_children\":[1",
             "\"left_children\":[99",
-            "tree 0: not an XGBoost model: no node 99",
+            "tree 0: not an XGBoost model: node 99 does not exist",
         ),
         ("xgboost", "reg:squarederror", "my:own", "unsupported objective \"my:own\""),
         ("json", "\"planetree_model\":2", "\"planetree_model\":3", "written by a newer planetree"),
@@ -347,7 +347,8 @@ fn zeros_as_missing_are_a_loss_only_on_the_other_side_of_the_threshold() {
     let text = "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=binary sigmoid:1\n\
                 feature_names=a\n\nTree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.1\ndecision_type=KIND\n\
                 left_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n";
-    // Zero is missing and goes right, although it is below the threshold; zero is missing and goes left; NaN is zero.
+    // The values of `decision_type`: with 4, zero is missing and goes right, although it is below the threshold. With
+    // 6, zero is missing and goes left. With 0 and 2, NaN counts as zero. With 8, NaN is missing and goes right.
     for (kind, losses, score_of_nan) in
         [("4", 1, 2.0), ("6", 0, 1.0), ("0", 0, 1.0), ("2", 0, 1.0), ("8", 0, 2.0)]
     {

@@ -66,11 +66,11 @@ impl Explainer {
             let ensemble = part.family.trees().ok_or_else(|| {
                 Error::usage(
                     format_args!(
-                        "cannot explain scores: {} has no trees, its kind is {}",
+                        "cannot explain scores: {} has no trees (its kind is {})",
                         model.part_label(number),
                         part.family.kind()
                     ),
-                    "explain a model of trees",
+                    "explain a model that consists of trees only",
                 )
             })?;
             check_cover(model, number, ensemble)?;

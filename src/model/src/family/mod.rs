@@ -1,9 +1,9 @@
-//! Families of models: what a part of a model can be. `trees/` is the only one so far.
+//! Families of models. Each part of a model belongs to a family. Decision trees (`trees/`) are the only family so far.
 //!
-//! [`Family`] is everything that the rest of planetree asks of a family, and [`PartFamily`] is the table of families:
-//! a new one is a file or folder with an implementation of [`Family`], a variant, and a line in each function of
-//! [`PartFamily`]. Code that works with one family only, such as explanations of trees, asks for it
-//! ([`PartFamily::trees`]) and refuses the others by name.
+//! The trait [`Family`] is the interface between a family and the rest of planetree, and [`PartFamily`] lists all
+//! families. To add a family, implement [`Family`] in a file or folder of its own, add a variant to [`PartFamily`], and
+//! add a line to each of its functions. Code that supports only one family, such as explanations of trees, obtains it
+//! with a function such as [`PartFamily::trees`] and returns an error that names any other part.
 
 mod feature;
 mod importance;
@@ -25,39 +25,43 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::{Deref, DerefMut};
 
-/// What every family of models does.
+/// The operations that every family of models supports.
 pub trait Family: Debug {
-    /// Name of the family in files.
+    /// Returns the name of the family in files.
     fn kind(&self) -> &'static str;
 
-    /// The features that values depend on.
+    /// Returns the indices of the features that values depend on.
     fn used_features(&self) -> BTreeSet<u32>;
 
-    /// Whether the value of a document depends on the other documents of its query.
+    /// Returns whether the value of a document depends on the other documents of its query.
     fn compares_documents(&self) -> bool;
 
-    /// Prepares the scoring of many rows, with these vector instructions. The part must be valid.
+    /// Prepares the part for scoring many rows with the vector instructions of `level`. The part must be valid.
     fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer>;
 
-    /// Describes the first problem, or returns `None` if the part is valid for a model of `features` features.
+    /// Returns a description of the first problem in the part, or `None` if it is valid in a model with `features`
+    /// features.
     fn fault(&self, features: usize) -> Option<String>;
 
-    /// Adds the importance of features; `all` has one entry per feature.
+    /// Adds the importance that the features have in this part to `all`, which has one entry per feature of the model.
     fn add_importance(&self, all: &mut [FeatureImportance]);
 
-    /// Number of rows in the model table.
+    /// Returns the number of rows of this part in the model table.
     fn row_count(&self) -> u64;
 
-    /// Passes the rows of the model table to `sink`, some at a time, in the order in which they are read.
+    /// Passes the rows of this part of the model table to `sink`, several at a time, in the order in which
+    /// [`Family::read_row`] expects them.
     fn write_rows(
         &self,
         sink: &mut dyn FnMut(&mut dyn Iterator<Item = ModelRow>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Appends the next row of the model table; an error if it does not continue those before.
+    /// Appends the next row of this part of the model table. Returns an error if the row does not continue the previous
+    /// rows.
     fn read_row(&mut self, row: ModelRow) -> Result<(), String>;
 
-    /// Everything else that the model file contains, as JSON; the inverse is in [`PartFamily::new`].
+    /// Returns everything that is stored in the header of the model file instead of its rows, as JSON.
+    /// [`PartFamily::new`] is the inverse.
     fn settings(&self) -> Map<String, Value>;
 }
 
@@ -69,10 +73,11 @@ pub enum PartFamily {
 }
 
 impl PartFamily {
-    /// The kinds of all families.
+    /// The names of all families in files.
     pub const KINDS: [&str; 1] = [trees::KIND];
 
-    /// A part without rows, of a kind and with the settings in a file. `None` if the kind is unknown.
+    /// Creates the content of a part from the kind and the settings in a model file. It has no rows yet. Returns `None`
+    /// if the kind is unknown.
     pub fn new(kind: &str, settings: Map<String, Value>) -> Option<Result<Self, serde_json::Error>> {
         match kind {
             trees::KIND => Some(TreeEnsemble::from_settings(settings).map(PartFamily::Trees)),
@@ -80,14 +85,14 @@ impl PartFamily {
         }
     }
 
-    /// The trees, if the part has trees.
+    /// Returns the trees, or `None` if the part belongs to another family.
     pub fn trees(&self) -> Option<&TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),
         }
     }
 
-    /// The trees, if the part has trees.
+    /// Like [`PartFamily::trees`], but returns a mutable reference.
     pub fn trees_mut(&mut self) -> Option<&mut TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),

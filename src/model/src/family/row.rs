@@ -1,8 +1,9 @@
-//! A row of the model table, whatever the family of its part.
+//! A row of the model table, in the form that all families share.
 
 use super::trees::Branch;
 
-/// A row of the model table, without the number of its part. The columns have the meaning that the family gives them.
+/// A row of the model table, without the number of its part. Each family defines the meaning of the columns. The
+/// comments below describe the rows of trees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRow {
     /// Number of the tree within the part.
@@ -13,20 +14,20 @@ pub struct ModelRow {
     pub depth: u32,
     /// Index of the feature in the model.
     pub feature: Option<u32>,
-    /// Threshold of a split.
+    /// Threshold of the split.
     pub threshold: Option<f32>,
     /// Branch for missing values.
     pub missing: Option<Branch>,
-    /// Left child.
+    /// Number of the left child.
     pub left: Option<u32>,
-    /// Right child.
+    /// Number of the right child.
     pub right: Option<u32>,
-    /// Child for missing values.
+    /// Number of the child for missing values, if they have a branch of their own.
     pub middle: Option<u32>,
-    /// Value.
+    /// Value of the node.
     pub value: f64,
     /// Reduction of the training loss.
     pub gain: Option<f64>,
-    /// Total weight of training rows.
+    /// Total weight of the training rows that reached the node.
     pub cover: f64,
 }

@@ -1,29 +1,29 @@
-//! Scoring rows with one part of a model.
+//! The interface for scoring rows with one part of a model.
 
 use arrow::array::{Array, Float32Array};
 use std::fmt::Debug;
 
-/// Values of rows for every feature of a model. Missing values are NaN or null.
+/// The values of some rows for every feature of a model. Missing values are NaN or null.
 #[derive(Debug, Clone, Copy)]
 pub enum RowValues<'a> {
-    /// In row-major order. Values beyond the end are missing.
+    /// A matrix in row-major order. Values beyond its end are missing.
     Matrix {
         /// The values.
         values: &'a [f32],
-        /// Values per row.
+        /// Number of values per row.
         width: usize,
     },
     /// One column per feature. A feature without a column is missing, and so are values beyond the end of a column.
     Columns {
-        /// The columns.
+        /// The columns. `None` for a feature without a column.
         columns: &'a [Option<&'a Float32Array>],
-        /// The first row.
+        /// Index of the first row in the columns.
         first: usize,
     },
 }
 
 impl RowValues<'_> {
-    /// One value, NaN if it is missing.
+    /// Returns the value of a feature in a row, or NaN if it is missing.
     pub fn value(&self, row: usize, feature: usize) -> f32 {
         match *self {
             RowValues::Matrix { values, width } => {
@@ -38,7 +38,7 @@ impl RowValues<'_> {
         }
     }
 
-    /// The rows from row `skipped` on.
+    /// Returns the rows without the first `skipped` ones.
     pub fn skip(self, skipped: usize) -> Self {
         match self {
             RowValues::Matrix { values, width } => {
@@ -52,11 +52,11 @@ impl RowValues<'_> {
 /// A part of a model, prepared for scoring many rows.
 pub trait PartScorer: Debug + Send + Sync {
     /// Computes the values of the part, one per row. The model's fill values are applied. If the part compares
-    /// documents, the rows are all documents of one query.
+    /// documents, the rows must be all documents of one query.
     fn score(&self, rows: RowValues<'_>, values: &mut [f64]);
 }
 
-/// Copies values of a column, from row `first` on, with NaN in place of nulls.
+/// Copies the values of a column, starting with row `first`, and replaces nulls with NaN.
 pub(crate) fn load_values(column: &Float32Array, first: usize, values: &mut [f32]) {
     values.copy_from_slice(&column.values()[first..first + values.len()]);
     let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };

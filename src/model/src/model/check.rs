@@ -8,7 +8,7 @@ impl Model {
     /// Returns a description of the first problem in the model, or `None` if the model is valid.
     pub(crate) fn fault(&self) -> Option<String> {
         if !self.intercept.is_finite() {
-            return Some(format!("the intercept is {}", self.intercept));
+            return Some(format!("the intercept is {}, but it must be finite", self.intercept));
         }
         if self.parts.is_empty() {
             return Some("the model has no parts".to_owned());
@@ -34,7 +34,7 @@ impl Model {
     fn part_fault(&self, part: usize) -> Option<String> {
         let part = &self.parts[part];
         if !part.weight.is_finite() {
-            return Some(format!("the weight is {}", part.weight));
+            return Some(format!("the weight is {}, but it must be finite", part.weight));
         }
         part.family.fault(self.features.len())
     }

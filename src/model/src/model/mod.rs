@@ -103,8 +103,8 @@ impl Model {
             if part.family.compares_documents() {
                 return Err(Error::usage(
                     format_args!(
-                        "{context}: {label} is a pairwise model, which cannot score single rows: it compares the \
-                         documents of a query"
+                        "{context}: {label} is a pairwise model, which compares the documents of a query and cannot \
+                         score single rows"
                     ),
                     "use `planetree predict`, or train with another preset, such as rf-point",
                 ));

@@ -96,7 +96,8 @@ fn read_rows(
         for row in 0..batch.num_rows() {
             let part = columns.part(row).map_err(invalid)?;
             if part >= model.parts.len() {
-                let problem = format!("a row of part {part}: the number of parts is {}", model.parts.len());
+                let problem =
+                    format!("a row belongs to part {part}, but the number of parts is {}", model.parts.len());
                 return Err(invalid(problem));
             }
             if part < last {

@@ -7,7 +7,7 @@ use planetree_base::error::{Error, Result};
 use planetree_data::dataset::DatasetReader;
 
 /// Passes the rows of a dataset with their scores and ranks to `sink`, in row order. Rows whose score is NaN are
-/// skipped; their number is returned.
+/// skipped. Returns the number of skipped rows.
 pub fn attach_scores(
     reader: &DatasetReader,
     scores: &[f64],

@@ -1,4 +1,5 @@
-//! Maps the columns of a dataset to the features of a model: by name, in any order. Categories get the model's codes.
+//! Maps the columns of a dataset to the features of a model by name, so their order may differ. Converts the codes of
+//! categories to the model's codes.
 
 use crate::model::Model;
 use arrow::array::{ArrayRef, AsArray, Float32Array};
@@ -10,17 +11,18 @@ use std::borrow::Cow;
 /// The columns of a dataset that a model needs.
 #[derive(Debug)]
 pub struct ColumnPlan {
-    /// Pairs of a feature's index in the dataset, ascending, and its index in the model.
+    /// The features to read: pairs of the index in the dataset and the index in the model, in ascending order of the
+    /// index in the dataset.
     pub used: Vec<(usize, usize)>,
-    /// All features of the model, as found in the dataset.
+    /// The columns of the dataset that match the features of the model, whether or not they are used.
     pub found: FeatureMapping,
 }
 
-/// The values of the features that a model needs; categories have the model's codes.
+/// The values of the features that a model needs. Categories are encoded with the model's codes.
 pub struct ColumnValues<'a>(Vec<(usize, Cow<'a, Float32Array>)>);
 
 impl ColumnPlan {
-    /// Finds the features of a model in a dataset. Only the `used` ones will be read.
+    /// Finds the features of a model in a dataset. Only the features in `used` will be read.
     pub fn new(model: &Model, used: impl Iterator<Item = u32>, reader: &DatasetReader) -> Result<Self> {
         let used: Vec<u32> = used.collect();
         let known = known_features(model, Some(&used));
@@ -31,7 +33,8 @@ impl ColumnPlan {
         Ok(ColumnPlan { used, found })
     }
 
-    /// The values of `columns`, which are those of [`ColumnPlan::used`] in the same order.
+    /// Returns the values of the features in [`ColumnPlan::used`]. `columns` has one column for each of them, in the
+    /// same order.
     pub fn values<'a>(&self, columns: &'a [ArrayRef], reader: &DatasetReader) -> Result<ColumnValues<'a>> {
         let values = self.used.iter().zip(columns).map(|((_, feature), column)| {
             let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| malformed(reader))?;
@@ -42,7 +45,8 @@ impl ColumnPlan {
 }
 
 impl ColumnValues<'_> {
-    /// One entry for each of the first `features` features of the model; `None` if the feature has no column.
+    /// Returns one entry for each of the first `features` features of the model. The entry is `None` if the feature has
+    /// no column.
     pub fn by_feature(&self, features: usize) -> Vec<Option<&Float32Array>> {
         let mut columns = vec![None; features];
         for (feature, column) in &self.0 {
@@ -52,7 +56,7 @@ impl ColumnValues<'_> {
     }
 }
 
-/// The features of a model, with the categories of all features or only of those in `used`.
+/// Returns the features of a model. If `used` is given, only the features in `used` have categories.
 pub fn known_features(model: &Model, used: Option<&[u32]>) -> Vec<KnownFeature> {
     let mut is_used = vec![used.is_none(); model.features.len()];
     used.iter().copied().flatten().for_each(|feature| is_used[*feature as usize] = true);
@@ -64,7 +68,7 @@ pub fn known_features(model: &Model, used: Option<&[u32]>) -> Vec<KnownFeature> 
     features.collect()
 }
 
-/// The error for a dataset whose columns differ from its manifest.
+/// Returns the error for a dataset whose columns differ from its manifest.
 pub fn malformed(reader: &DatasetReader) -> Error {
     Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

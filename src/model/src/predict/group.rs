@@ -14,20 +14,20 @@ use planetree_data::dataset::{DatasetReader, GroupId, GroupReader};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// The scores of one row group.
+/// The predictions for one row group, with one entry per row.
 #[derive(Debug)]
 pub struct PredictedGroup {
     /// Query ids.
     pub query_ids: StringArray,
-    /// Document ids, null where there is none.
+    /// Document ids. Null for rows without a document id.
     pub doc_ids: StringArray,
-    /// Labels, null where there is none.
+    /// Labels. Null for rows without a label.
     pub labels: Float32Array,
     /// Scores.
     pub scores: Vec<f64>,
-    /// Ranks within the query, from 1.
+    /// Ranks within the query, counted from 1.
     pub ranks: Vec<u32>,
-    /// The normalised values of the parts, if requested.
+    /// The normalised values of the parts. Empty unless they are requested.
     pub parts: Vec<PartColumn>,
 }
 
@@ -40,7 +40,7 @@ pub struct PartColumn {
     pub values: Vec<f64>,
 }
 
-/// The column names of a model's parts: `part.NAME`, with a number if the name repeats.
+/// Returns the column names of a model's parts: `part.NAME`, followed by `.2`, `.3` and so on if the name is repeated.
 pub fn part_columns(model: &Model) -> Vec<String> {
     let mut taken = HashSet::new();
     let unique = |name: &str| {
@@ -52,11 +52,11 @@ pub fn part_columns(model: &Model) -> Vec<String> {
     model.parts.iter().map(|part| part.name.as_str()).map(unique).collect()
 }
 
-/// Scores single row groups of a dataset.
+/// Scores the row groups of a dataset, one at a time.
 pub struct GroupPredictor {
     scorer: Scorer,
     plan: ColumnPlan,
-    /// Column names of the parts, if their values are requested.
+    /// Column names of the parts. Empty unless their values are requested.
     parts: Vec<String>,
 }
 
@@ -74,13 +74,14 @@ impl GroupPredictor {
         Ok(GroupPredictor { scorer, plan, parts: Vec::new() })
     }
 
-    /// The same, with the values of the parts as columns if `parts`.
+    /// Prepares a model like [`GroupPredictor::new`]. If `parts` is true, predictions also contain the values of the
+    /// parts.
     pub fn with_parts(model: &Model, reader: &DatasetReader, parts: bool) -> Result<Self> {
         let parts = if parts { part_columns(model) } else { Vec::new() };
         Ok(GroupPredictor { parts, ..Self::new(model, reader)? })
     }
 
-    /// A warning about features or categories that the dataset or the model lacks.
+    /// Returns a warning about features or categories that the dataset or the model lacks.
     pub fn warning(&self) -> Option<String> {
         self.plan.found.warning()
     }
@@ -90,12 +91,12 @@ impl GroupPredictor {
         self.finish(reader, id, &|group, scores| complete(reader, group, scores))
     }
 
-    /// The scores of the rows of a group.
+    /// Returns the scores of the rows in a group.
     pub fn scores(&self, reader: &DatasetReader, group: &GroupReader) -> Result<Vec<f64>> {
         Ok(self.score(reader, group)?.0.scores)
     }
 
-    /// Scores a group and passes the scores to `finish`.
+    /// Scores a group and passes the scores to `finish`. Returns its result and timings.
     pub(super) fn finish<T>(
         &self,
         reader: &DatasetReader,
@@ -119,7 +120,7 @@ impl GroupPredictor {
         Ok((scores, spent))
     }
 
-    /// Scores the rows of a group, a batch at a time.
+    /// Scores the rows of a group batch by batch. No score may depend on other rows.
     fn score_rows(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
         let (mut scores, mut spent) = (vec![0.0; group.rows()], Duration::ZERO);
         self.each_batch(reader, group, BATCH_VALUES, &mut |first, rows, columns| {
@@ -131,8 +132,8 @@ impl GroupPredictor {
         Ok((GroupScores { scores, parts: Vec::new() }, spent))
     }
 
-    /// Computes the values of every part for the whole group, then the scores from them. Rows are read a batch at a
-    /// time, unless a part compares documents, which takes whole queries.
+    /// Computes the values of every part for the whole group, and then the scores from these values. Rows are read
+    /// batch by batch. If a part compares documents, all rows are read at once, because batches would divide queries.
     fn score_parts(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
         let (rows, mut spent) = (group.rows(), Duration::ZERO);
         let bounds = query_bounds(reader, group)?;
@@ -157,8 +158,7 @@ impl GroupPredictor {
         Ok((GroupScores { scores, parts }, spent))
     }
 
-    /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes on the first row, the
-    /// number of rows and the columns by feature.
+    /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes each batch to `sink`.
     fn each_batch(
         &self,
         reader: &DatasetReader,
@@ -192,11 +192,12 @@ impl GroupPredictor {
     }
 }
 
-/// Scores a batch: its first row, its number of rows, and its columns by feature.
+/// A function that scores a batch. Its arguments are the index of the first row, the number of rows and the columns by
+/// feature.
 type BatchScorer<'a> = dyn FnMut(usize, usize, &[Option<&Float32Array>]) -> Result<()> + 'a;
 
-/// Values per batch: few enough that they are still in the cache when they are scored, and that a wide group needs
-/// little memory.
+/// Number of values per batch. It is small enough that the values are still in the cache when they are scored, and that
+/// a group with many features needs little memory.
 const BATCH_VALUES: usize = 1 << 20;
 
 /// The result for a row group, with timings.
@@ -212,7 +213,7 @@ pub struct TimedGroup<T> {
     pub score: Duration,
 }
 
-/// The first row of every query of a group, and its number of rows.
+/// Returns the index of the first row of each query in a group, followed by the number of rows in the group.
 fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
     let queries = group.read(0..1)?;
     let queries = queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?;
@@ -221,7 +222,7 @@ fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize
     Ok(starts.chain([rows]).collect())
 }
 
-/// Returns an error if a score is not finite: the sum of finite leaf values can overflow.
+/// Returns an error if a score is not finite, because the sum of finite leaf values can overflow.
 fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;
@@ -246,7 +247,7 @@ pub(super) fn complete(
     Ok(PredictedGroup { parts, ..ranked_rows(reader, &row_identity(reader, group)?, scores)? })
 }
 
-/// The query ids, document ids and labels of a group.
+/// Reads the query ids, document ids and labels of a group.
 pub(super) fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Result<RecordBatch> {
     /// The first columns of every dataset.
     const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];

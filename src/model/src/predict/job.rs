@@ -1,4 +1,4 @@
-//! Scoring row groups in other processes, with the same code.
+//! Scores row groups on the executors of a cluster, with the same code as in a single process.
 
 use super::group::{GroupPredictor, PredictedGroup};
 use crate::model::Model;
@@ -13,32 +13,33 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// Scores rows with the model whose file is the snapshot, so that executors need no access to it.
+/// A job that scores rows. The content of the model file is sent as the snapshot, so executors need no access to the
+/// file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRows {
-    /// Whether the values of the parts are wanted, too.
+    /// Whether to return the values of the parts in addition to the scores.
     pub parts: bool,
 }
 
-/// Predictions of some row groups, in order.
+/// Predictions for some row groups, in order.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScoredGroups {
     /// Seconds spent reading, summed over threads.
     pub load_seconds: f64,
     /// Seconds spent scoring, summed over threads.
     pub predict_seconds: f64,
-    /// Encoded rows of each row group.
+    /// The encoded predictions for each row group.
     groups: Vec<Bytes>,
 }
 
-/// A model prepared for a dataset.
+/// A model that an executor has received and prepared for a dataset.
 pub struct SentModel {
     predictor: GroupPredictor,
     bytes: u64,
 }
 
 impl ScoredGroups {
-    /// Decodes the predictions and passes them on in order.
+    /// Decodes the predictions and passes them to `sink` in order, one row group at a time.
     pub fn each_group(&self, sink: &mut dyn FnMut(PredictedGroup) -> Result<()>) -> Result<()> {
         for group in &self.groups {
             for batch in batches_from_bytes(&group.0)? {

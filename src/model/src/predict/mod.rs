@@ -4,10 +4,11 @@
 //! row group ─decode─► columns ─parts─► values ─normalise, weight, add─► scores ─in order─► sink
 //! ```
 //!
-//! The kernels are those of the parts' families (`family/`), and `scorer.rs` combines the parts. `columns.rs` finds a
-//! model's features in a dataset and maps categories to the model's codes, `group.rs` scores a row group, `stream.rs` a
-//! whole dataset, `job.rs` scores on a cluster, `table.rs` is the predictions table. `permutation.rs` computes permutation importance; `attach.rs`
-//! attaches existing scores to the rows of a dataset.
+//! The families (`family/`) compute the values of the parts, and `scorer.rs` combines these values into scores.
+//! `columns.rs` finds a model's features in a dataset and maps categories to the model's codes, `group.rs` scores a row
+//! group, `stream.rs` scores a whole dataset, `job.rs` scores on a cluster, and `table.rs` writes the predictions
+//! table. `permutation.rs` computes permutation importance, and `attach.rs` attaches existing scores to the rows of a
+//! dataset.
 
 mod attach;
 mod columns;

@@ -14,7 +14,7 @@ use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_metric::{Mean, Metric, Prepared, evaluate};
 use rayon::prelude::*;
 
-/// Rows to use: whole partitions are read until there are at least this many.
+/// Number of rows to use. Whole partitions are read until there are at least this many rows.
 const ROWS: usize = 1 << 18;
 const KEY: u64 = 0x6D72_6550;
 
@@ -44,7 +44,7 @@ pub struct PermutationImportance {
     pub warnings: Vec<String>,
 }
 
-/// The labelled rows and the columns that the model uses.
+/// The labelled rows on which importance is measured, with the columns that the model uses.
 struct PermutationSample {
     /// Where the rows come from, for error messages.
     place: String,
@@ -54,7 +54,8 @@ struct PermutationSample {
     columns: Vec<Option<Float32Array>>,
 }
 
-/// Permutes each feature once on a labelled dataset. The same seed gives the same permutations.
+/// Measures the importance of every feature that the model uses, by permuting its values once on a labelled dataset.
+/// The same seed gives the same permutations.
 pub fn permutation_importance(
     model: &Model,
     data: &Location,
@@ -121,7 +122,7 @@ impl PermutationSample {
         Ok(PermutationSample { place: source.place(), labels, bounds, metrics, columns })
     }
 
-    /// NDCG@10 and RMSE, optionally with one feature's column replaced.
+    /// Returns NDCG@10 and RMSE. If `replacement` is given, the column of that feature is replaced first.
     fn evaluate(
         &self,
         scorer: &Scorer,

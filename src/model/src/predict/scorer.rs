@@ -1,7 +1,7 @@
-//! Scores rows with a model: `intercept + weight * value` of every part, in order.
+//! Scores rows with a model. A score is the intercept plus `weight * value` of every part, added in order.
 //!
-//! The values of a part are the same whether it is alone or one of several. A model of one part without weight and
-//! intercept scores to the bit as its part, without further passes over the scores.
+//! The values of a part do not depend on the other parts. If a model has a single part with weight 1, no normalisation
+//! and no intercept, its scores are the values of the part, and no further pass over the scores is needed.
 
 use crate::family::{PartScorer, RowValues};
 use crate::model::{Model, Normalisation, Part};
@@ -15,16 +15,16 @@ use planetree_base::storage::interrupt;
 pub struct Scorer {
     intercept: f64,
     parts: Vec<PreparedPart>,
-    /// Whether scores are the values of the only part.
+    /// Whether the scores are the values of a single part, without further arithmetic.
     is_plain: bool,
     needs_queries: bool,
-    /// Number of features of the model, used or not.
+    /// Number of features of the model, including those that scores do not depend on.
     features: usize,
     /// The features that scores depend on, in ascending order.
     used: Vec<u32>,
 }
 
-/// A part of a model, prepared.
+/// A part of a model, prepared for scoring.
 #[derive(Debug)]
 pub(super) struct PreparedPart {
     weight: f64,
@@ -34,13 +34,13 @@ pub(super) struct PreparedPart {
 }
 
 impl PreparedPart {
-    /// Whether values depend on the other documents of the query before they are normalised.
+    /// Returns whether the values of a document depend on the other documents of its query even before normalisation.
     pub fn compares_documents(&self) -> bool {
         self.compares_documents
     }
 
-    /// Computes values that are not yet normalised. Queries begin and end at `bounds`, which matter only if documents
-    /// are compared.
+    /// Computes the values of the part before normalisation. Queries begin and end at `bounds`, which are used only if
+    /// the part compares documents.
     pub fn values(&self, rows: RowValues<'_>, bounds: &[usize], values: &mut [f64]) -> Result<()> {
         if !self.compares_documents {
             self.scorer.score(rows, values);
@@ -60,7 +60,7 @@ impl Scorer {
         Self::for_level(model, Level::new())
     }
 
-    /// Prepares a model for given vector instructions.
+    /// Prepares a model for the given vector instructions.
     pub(super) fn for_level(model: &Model, level: Level) -> Self {
         let parts = model.parts.iter().map(|part| PreparedPart {
             weight: part.weight,
@@ -78,37 +78,37 @@ impl Scorer {
         }
     }
 
-    /// The features that scores depend on, in ascending order. Other features are not read.
+    /// Returns the indices of the features that scores depend on, in ascending order. Other features are not read.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
         self.used.iter().copied()
     }
 
-    /// Whether the score of a document depends on the other documents of its query.
+    /// Returns whether the score of a document depends on the other documents of its query.
     pub fn needs_queries(&self) -> bool {
         self.needs_queries
     }
 
-    /// The parts of the model.
+    /// Returns the prepared parts of the model.
     pub(super) fn parts(&self) -> &[PreparedPart] {
         &self.parts
     }
 
-    /// Scores rows in row-major order, each with a value for every feature of the model. Missing values are NaN;
-    /// the model's fill values are applied. Values beyond the end of `rows` count as missing. If scores depend on the
-    /// other documents of a query, the rows are the documents of one query.
+    /// Scores rows. `rows` is in row-major order, with one value per feature of the model. NaN and values beyond the
+    /// end of `rows` count as missing, and the model's fill values are applied. If scores depend on the other documents
+    /// of a query, the rows must be all documents of one query.
     pub fn score(&self, rows: &[f32], scores: &mut [f64]) {
         self.score_query(RowValues::Matrix { values: rows, width: self.features }, scores);
     }
 
-    /// Scores rows given as columns, one for every feature of the model. Missing values are null or NaN; the model's
-    /// fill values are applied. A feature without a column is missing, and so are values beyond the end of a column. If
-    /// scores depend on the other documents of a query, the rows are the documents of one query.
+    /// Scores rows. `columns` has one entry per feature of the model. Nulls, NaN, values beyond the end of a column and
+    /// all values of a feature without a column count as missing, and the model's fill values are applied. If scores
+    /// depend on the other documents of a query, the rows must be all documents of one query.
     pub fn score_columns(&self, columns: &[Option<&Float32Array>], scores: &mut [f64]) {
         self.score_query(RowValues::Columns { columns, first: 0 }, scores);
     }
 
-    /// The same for rows of several queries, which begin and end at `bounds`: the first bound is 0, the last is the
-    /// number of rows.
+    /// Scores rows of several queries like [`Scorer::score_columns`]. Queries begin and end at `bounds`. The first
+    /// bound is 0, and the last bound is the number of rows.
     pub fn score_queries(
         &self,
         columns: &[Option<&Float32Array>],

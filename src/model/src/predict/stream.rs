@@ -11,22 +11,22 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-/// Summary of a prediction.
+/// Summary that [`predict`] returns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PredictReport {
     /// Number of rows scored.
     pub rows: u64,
     /// Number of threads used.
     pub threads: usize,
-    /// Seconds spent reading and decoding: the sum over all threads, divided by their number.
+    /// Seconds spent reading and decoding, averaged over all threads.
     pub load_seconds: f64,
-    /// Seconds spent scoring: the sum over all threads, divided by their number.
+    /// Seconds spent scoring, averaged over all threads.
     pub predict_seconds: f64,
     /// A warning about features or categories that the dataset or the model lacks.
     pub warning: Option<String>,
 }
 
-/// Scores a dataset with `threads` threads (0: one per core) and passes the row groups to `sink` in row order.
+/// Scores a dataset with `threads` threads (0 means one per core) and passes the row groups to `sink` in row order.
 pub fn predict(
     reader: &DatasetReader,
     model: &Model,
@@ -36,7 +36,7 @@ pub fn predict(
     predict_with(reader, &GroupPredictor::new(model, reader)?, threads, sink)
 }
 
-/// The same with a prepared model.
+/// Scores a dataset like [`predict`], but with a prepared model.
 pub fn predict_with(
     reader: &DatasetReader,
     predictor: &GroupPredictor,
@@ -46,7 +46,7 @@ pub fn predict_with(
     each_group(reader, predictor, threads, |group, scores| complete(reader, group, scores), sink)
 }
 
-/// The scores of all rows of a dataset, in row order.
+/// Returns the scores of all rows of a dataset, in row order.
 pub fn scores_of(reader: &DatasetReader, model: &Model) -> Result<Vec<f64>> {
     let mut all = Vec::with_capacity(reader.manifest().rows as usize);
     let threads = rayon::current_num_threads();
@@ -58,7 +58,7 @@ pub fn scores_of(reader: &DatasetReader, model: &Model) -> Result<Vec<f64>> {
     Ok(all)
 }
 
-/// Scores all groups. `finish` runs on the worker threads, `sink` on the calling thread, in row order.
+/// Scores all row groups. `finish` runs on the worker threads, and `sink` runs on the calling thread, in row order.
 fn each_group<T: Send>(
     reader: &DatasetReader,
     predictor: &GroupPredictor,
@@ -79,12 +79,13 @@ fn each_group<T: Send>(
         let mut pending: VecDeque<Receiver<Result<TimedGroup<T>>>> = VecDeque::new();
         loop {
             interrupt::check()?;
-            // One more group than threads, so that no worker is idle while this thread runs `sink`.
+            // One more group than there are threads is in progress, so that no worker is idle while this thread runs
+            // `sink`.
             for id in groups.by_ref().take(threads + 1 - pending.len()) {
                 let (sender, receiver) = sync_channel(1);
                 let work = &work;
                 scope.spawn(move |_| {
-                    let _ = sender.send(work(id)); // the receiver is gone after an error
+                    let _ = sender.send(work(id)); // fails only if the receiver was dropped after an error
                 });
                 pending.push_back(receiver);
             }

@@ -15,12 +15,13 @@ use std::sync::Arc;
 pub struct PredictionsTable(TableWriter);
 
 impl PredictionsTable {
-    /// Starts writing predictions. The file becomes visible with [`PredictionsTable::finish`].
+    /// Starts writing predictions. The file becomes visible when [`PredictionsTable::finish`] is called.
     pub fn create(location: &Location) -> Result<Self> {
         Self::with_parts(location, &[])
     }
 
-    /// The same with a column for every part of the model; the groups must have the same columns.
+    /// Starts writing predictions with an additional column for each name in `parts`. All row groups must have the same
+    /// columns.
     pub fn with_parts(location: &Location, parts: &[String]) -> Result<Self> {
         let schema = schema_with(parts.iter().map(String::as_str));
         Ok(PredictionsTable(TableWriter::create(location, TableKind::Predictions, schema)?))
@@ -38,8 +39,9 @@ impl PredictionsTable {
         self.finish_with(model_file, [dataset])
     }
 
-    /// Completes a table of out-of-bag scores, which come from trees that were not trained on the rows. Records the
-    /// model and the datasets, but no training data. The rows are those of all datasets, concatenated.
+    /// Completes a table of out-of-bag scores. The score of a row comes from trees that were not trained on that row.
+    /// So only the model and the datasets are recorded in the metadata, but no training data. The table has the rows of
+    /// all datasets, one dataset after the other.
     pub fn finish_out_of_bag<'a>(
         self,
         model_file: &Location,
@@ -61,7 +63,7 @@ impl PredictionsTable {
 }
 
 impl PredictedGroup {
-    /// The rows of the table for this group.
+    /// Converts the group to a batch of the predictions table.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let ranks = Int32Array::from_iter_values(self.ranks.iter().map(|rank| *rank as i32));
         let schema = schema_with(self.parts.iter().map(|part| part.name.as_str()));
@@ -79,7 +81,7 @@ impl PredictedGroup {
         batch.map_err(|error| Error::place("predictions", &error, "convert the data again").caused_by(error))
     }
 
-    /// The inverse of [`PredictedGroup::into_batch`]; `None` if the schema differs.
+    /// Converts a batch of the predictions table back to a group. Returns `None` if the schema differs.
     pub fn from_batch(batch: &RecordBatch) -> Option<Self> {
         let (schema, usual) = (batch.schema(), predictions_schema());
         let usual = usual.fields();
@@ -108,13 +110,13 @@ impl PredictedGroup {
     }
 }
 
-/// The identity of a model: the hash of its file.
+/// Returns the fingerprint of a model, which is the hash of its file.
 pub fn model_fingerprint(model: &Location) -> Result<String> {
     let bytes = model.read_all()?.ok_or_else(|| model.absent())?;
     Ok(digest_of(&bytes).to_string())
 }
 
-/// The schema of the predictions table, without values of parts.
+/// Returns the schema of the predictions table, without columns for the values of parts.
 pub fn predictions_schema() -> SchemaRef {
     schema_with(std::iter::empty())
 }

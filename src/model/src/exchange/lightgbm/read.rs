@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// The latest supported version of the format.
 const VERSION: u32 = 4;
 
-/// Whether a file looks like LightGBM's text format.
+/// Returns whether a file looks like LightGBM's text format.
 pub fn is_likely(bytes: &[u8]) -> bool {
     ["tree\n", "tree\r\n"].iter().any(|start| bytes.starts_with(start.as_bytes()))
 }
@@ -21,7 +21,7 @@ type TextSection<'a> = HashMap<&'a str, &'a str>;
 
 /// Reads a model.
 pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Err(invalid("not text")) };
+    let Ok(text) = std::str::from_utf8(bytes) else { return Err(invalid("the file is not UTF-8 text")) };
     let mut lines = text.lines();
     if lines.next() != Some("tree") {
         return Err(invalid("the first line is not `tree`"));
@@ -54,23 +54,23 @@ pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportE
             ));
         }
         Some(2..) => {}
-        _ => return Err(invalid("no version, or a version before v2")),
+        _ => return Err(invalid("the version is missing or older than v2")),
     }
     if !is_complete {
-        return Err(truncated("no line `end of trees`"));
+        return Err(truncated("the line `end of trees` is missing"));
     }
     let sizes = header.get("tree_sizes").map(|sizes| sizes.split_whitespace().count());
     if sizes.is_some_and(|sizes| sizes != trees.len()) {
-        return Err(truncated(&format!("{} of {} trees", trees.len(), sizes.unwrap_or(0))));
+        return Err(truncated(&format!("only {} of {} trees are present", trees.len(), sizes.unwrap_or(0))));
     }
     let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
     Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names, words)
 }
 
-/// Collects notes and losses while it reads.
+/// Converts the sections of a file to a model, and collects notes and losses on the way.
 struct Reader {
     notes: Vec<String>,
-    /// Number of splits that treat zero as missing and send it to the side that its value does not belong to.
+    /// Number of splits that treat zero as missing and send it to the opposite side of what the threshold implies.
     zeros: usize,
 }
 
@@ -85,8 +85,8 @@ impl Reader {
         for key in ["num_class", "num_tree_per_iteration"] {
             if header.get(key).is_some_and(|count| *count != "1") {
                 return Err(ImportError::new(
-                    "a model with one score per class",
-                    "import a model with one score per row, as ranking needs",
+                    "the model has one score per class",
+                    "import a model with one score per row, which ranking needs",
                 ));
             }
         }
@@ -95,7 +95,7 @@ impl Reader {
             .get("feature_names")
             .map_or(Vec::new(), |names| names.split_whitespace().map(str::to_owned).collect());
         if own.len() != count {
-            return Err(invalid(&format!("{count} features, but {} names", own.len())));
+            return Err(invalid(&format!("the file has {count} features, but {} feature names", own.len())));
         }
         let is_numbered = own.iter().enumerate().all(|(index, name)| *name == format!("Column_{index}"));
         let mut features = names.features(count, (!is_numbered).then_some(own.as_slice()))?;
@@ -128,7 +128,7 @@ impl Reader {
         Ok(ImportedModel { model, notes: self.notes, losses })
     }
 
-    /// Sets the categories of the features, if the file says which features they belong to.
+    /// Sets the categories of the features if the file specifies which features they belong to. Otherwise adds a note.
     fn words(
         &mut self,
         header: &TextSection,
@@ -154,7 +154,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds a note for objectives whose predictions are transformed scores.
+    /// Adds a note if LightGBM's predictions with this objective are transformed scores.
     fn objective(&mut self, objective: &str) {
         const TRANSFORMED: [&str; 8] = [
             "binary",
@@ -190,7 +190,7 @@ impl Reader {
             return Err(categorical());
         }
         let leaves: usize = number(section, "num_leaves").map_err(invalid)?;
-        let splits = leaves.checked_sub(1).ok_or_else(|| invalid("no leaves".to_owned()))?;
+        let splits = leaves.checked_sub(1).ok_or_else(|| invalid("num_leaves is 0".to_owned()))?;
         let values: Vec<f64> = numbers(section, "leaf_value", leaves).map_err(invalid)?;
         let counts: Vec<f64> = numbers_or_zeros(section, "leaf_count", leaves).map_err(invalid)?;
         let split_feature: Vec<u32> = numbers(section, "split_feature", splits).map_err(invalid)?;
@@ -208,7 +208,7 @@ impl Reader {
             return Err(categorical());
         }
         if split_feature.iter().any(|feature| *feature as usize >= features) {
-            return Err(invalid("a split on a feature that does not exist".to_owned()));
+            return Err(invalid("a split uses a feature that does not exist".to_owned()));
         }
         if threshold.iter().any(|threshold| threshold.is_nan()) {
             return Err(invalid("a threshold is NaN".to_owned()));
@@ -220,11 +220,11 @@ impl Reader {
         let find = |number: i64| -> Result<ForeignNode, String> {
             if number < 0 {
                 let leaf = (-1 - number) as usize;
-                let value = *values.get(leaf).ok_or_else(|| format!("no leaf {leaf}"))?;
+                let value = *values.get(leaf).ok_or_else(|| format!("leaf {leaf} does not exist"))?;
                 return Ok(ForeignNode { split: None, value: Some(value), cover: counts[leaf] });
             }
             let index = number as usize;
-            let feature = *split_feature.get(index).ok_or_else(|| format!("no split {index}"))?;
+            let feature = *split_feature.get(index).ok_or_else(|| format!("split {index} does not exist"))?;
             let split = ForeignSplit {
                 feature,
                 threshold: round_down(threshold[index]),
@@ -239,8 +239,9 @@ impl Reader {
         assemble(if splits == 0 { -1 } else { 0 }, leaves + splits, &find).map_err(invalid)
     }
 
-    /// Whether missing values go left. If zero counts as missing, it must go to the side that its value belongs to,
-    /// because in planetree it is a value; other splits are counted.
+    /// Returns whether missing values go left. In planetree zero is never missing. So a split that treats zero as
+    /// missing keeps its meaning only if it sends zero to the side that the threshold implies. All other splits that
+    /// treat zero as missing are counted in `zeros`.
     fn missing_left(&mut self, kind: u8, threshold: f64) -> Result<bool, String> {
         let goes_left = kind & MISSING_LEFT != 0;
         let zero_goes_left = 0.0 <= threshold;
@@ -256,24 +257,25 @@ impl Reader {
     }
 }
 
-/// The largest 32-bit float that is at most the threshold. It decides the same for every 32-bit value.
+/// Returns the largest 32-bit float that is at most the threshold. Every 32-bit value goes to the same side as with the
+/// original threshold.
 fn round_down(threshold: f64) -> f32 {
     let nearest = threshold.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
     if f64::from(nearest) > threshold && nearest > f32::MIN { nearest.next_down() } else { nearest }
 }
 
-/// Parses the number of a key.
+/// Parses the number stored under a key.
 fn number<T: FromStr>(section: &TextSection, key: &str) -> Result<T, String> {
-    let text = section.get(key).ok_or_else(|| format!("no {key}"))?;
+    let text = section.get(key).ok_or_else(|| format!("{key} is missing"))?;
     text.trim().parse().map_err(|_| format!("{key} is {text:?}, not a number"))
 }
 
-/// Parses the list of a key, which must have `count` numbers.
+/// Parses the list stored under a key, which must have `count` numbers.
 fn numbers<T: FromStr>(section: &TextSection, key: &str, count: usize) -> Result<Vec<T>, String> {
     let text = match section.get(key) {
         Some(text) => text,
         None if count == 0 => return Ok(Vec::new()),
-        None => return Err(format!("no {key}")),
+        None => return Err(format!("{key} is missing")),
     };
     let numbers = text
         .split_whitespace()
@@ -285,7 +287,7 @@ fn numbers<T: FromStr>(section: &TextSection, key: &str, count: usize) -> Result
     Err(format!("{key} has {} numbers, expected {count}", numbers.len()))
 }
 
-/// Parses the list of an optional key; zeros if it is absent.
+/// Parses the list stored under an optional key. Returns zeros if the key is absent or its list is empty.
 fn numbers_or_zeros(section: &TextSection, key: &str, count: usize) -> Result<Vec<f64>, String> {
     match section.get(key) {
         Some(text) if !text.trim().is_empty() => numbers(section, key, count),

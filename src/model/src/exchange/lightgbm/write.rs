@@ -8,10 +8,11 @@ use crate::exchange::names::portable_names;
 use crate::model::{Combine, Model, ModelFeature, TreeEnsemble};
 use std::fmt::{Display, Write};
 
-/// The section before the last line. It is empty only in files of planetree: LightGBM always writes parameters.
+/// An empty parameter section, which comes before the last line. It identifies files written by planetree, because
+/// LightGBM always writes parameters.
 const NO_PARAMETERS: &str = "parameters:\nend of parameters\n\n";
 
-/// Whether a file was written by [`export`].
+/// Returns whether a file was written by [`export`].
 pub fn is_ours(bytes: &[u8]) -> bool {
     let Some(body) = bytes.strip_suffix(b"\n") else { return false };
     let last = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -27,7 +28,7 @@ pub fn export(model: &Model) -> ExportedModel {
     let mut notes = Vec::new();
     let losses = folded.losses(model, "LightGBM", "add it to LightGBM's predictions");
     let ensemble = &*folded.ensemble;
-    // LightGBM separates names by spaces, and rejects characters with a meaning in JSON.
+    // LightGBM separates names by spaces and rejects characters that have a special meaning in JSON.
     let is_unsupported =
         |letter: char| letter.is_whitespace() || letter.is_control() || "\",:[]{}".contains(letter);
     let names = portable_names(&model.features, is_unsupported, &mut notes);
@@ -38,13 +39,16 @@ pub fn export(model: &Model) -> ExportedModel {
     let trees: Vec<String> =
         (0..).zip(&trees).map(|(number, nodes)| tree_text(number, nodes, &mut counts)).collect();
     if counts.scaled {
-        notes.push("rows have weights: leaf_count and internal_count are proportional to them".to_owned());
+        notes.push(
+            "rows have weights, so leaf_count and internal_count are scaled weights instead of row counts"
+                .to_owned(),
+        );
     }
     let categorical = categorical_features(&model.features);
     if !categorical.is_empty() {
         notes.push(format!(
-            "categorical features: {}; LightGBM maps categories only in DataFrame columns of type category, \
-             arrays must contain the codes",
+            "categorical features: {}; LightGBM maps categories to codes only in DataFrame columns of type category, \
+             so arrays must contain the codes",
             categorical.iter().map(|index| names[*index].as_str()).collect::<Vec<_>>().join(", ")
         ));
     }
@@ -76,13 +80,13 @@ pub fn export(model: &Model) -> ExportedModel {
     ExportedModel { bytes: text.into_bytes(), notes, losses }
 }
 
-/// The indices of the categorical features.
+/// Returns the indices of the categorical features.
 fn categorical_features(features: &[ModelFeature]) -> Vec<usize> {
     (0..features.len()).filter(|index| !features[*index].words.is_empty()).collect()
 }
 
-/// Adds the base score, which LightGBM does not have: to a sum as a first tree of one leaf, so that the order of
-/// additions stays the same; to a mean in every leaf.
+/// Adds the base score to the trees, because LightGBM's format has no base score. In a sum, it becomes a first tree
+/// with a single leaf, which keeps the order of additions. In a mean, it is added to the value of every node.
 fn add_base_score(ensemble: &TreeEnsemble, trees: &mut Vec<Vec<BinaryNode>>) {
     let constant = |value| vec![BinaryNode { split: None, value, cover: 0.0 }];
     let base_score = ensemble.base_score;
@@ -121,13 +125,13 @@ fn text_header(ensemble: &TreeEnsemble, names: &[String], line: &mut dyn FnMut(&
 /// Converts cover to integers, as LightGBM requires.
 #[derive(Default)]
 struct CoverCounts {
-    /// Whether the covers of some tree were scaled.
+    /// Whether the covers of any tree were scaled.
     scaled: bool,
 }
 
 impl CoverCounts {
-    /// An integer for every node. Covers that are not integers are scaled up, which keeps their proportions, on which
-    /// explanations depend.
+    /// Returns an integer for every node. Covers that are not integers, or too large for LightGBM, are scaled. This
+    /// keeps their proportions, which explanations depend on.
     fn of(&mut self, nodes: &[BinaryNode]) -> Vec<u64> {
         const SCALED_TOTAL: f64 = (1u64 << 30) as f64;
         let leaves = || nodes.iter().filter(|node| node.split.is_none());
@@ -147,7 +151,7 @@ impl CoverCounts {
     }
 }
 
-/// The section of one tree. Splits and leaves are numbered separately, each from 0; child references to leaf `n` are
+/// Returns the section of one tree. Splits and leaves are numbered separately, each from 0. A reference to leaf `n` is
 /// written as `-1 - n`.
 fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut CoverCounts) -> String {
     let counts = counts.of(nodes);

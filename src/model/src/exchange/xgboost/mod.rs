@@ -1,7 +1,8 @@
 //! XGBoost's JSON format, as written by its `save_model` to a file with the extension `.json`.
 //!
-//! Values are 32-bit floats, and go left if they are less than the threshold, so our threshold is the largest float
-//! below theirs. Leaf values and sums are 32-bit floats, too: scores agree to about seven digits.
+//! Values are 32-bit floats. They go left if they are less than the threshold, whereas in planetree they go left if
+//! they are at most the threshold. So planetree's threshold is the largest float below XGBoost's threshold. Leaf values
+//! and their sums are 32-bit floats as well, so scores agree to about seven digits.
 
 mod read;
 mod write;
@@ -11,10 +12,11 @@ pub use write::{export, is_ours};
 
 use serde::{Deserialize, Serialize};
 
-/// Attribute with the list of categories of every feature, null for numbers. XGBoost preserves it without using it.
+/// Name of the attribute that contains the categories: a list for each categorical feature, and null for each numeric
+/// feature. XGBoost preserves the attribute but does not use it.
 const WORDS: &str = "planetree_words";
 
-/// A tree. Each list has one element per node.
+/// A tree in XGBoost's JSON format. Each list has one element per node.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct XgboostTree {
     #[serde(default)]
@@ -30,13 +32,13 @@ struct XgboostTree {
     default_left: Vec<Flag>,
     #[serde(default)]
     id: i64,
-    /// -1 for a leaf.
+    /// Index of the left child; -1 for a leaf.
     left_children: Vec<i64>,
     #[serde(default)]
     loss_changes: Vec<f32>,
     parents: Vec<i64>,
     right_children: Vec<i64>,
-    /// Thresholds of splits (values less than this go left) and values of leaves.
+    /// For a split, the threshold: values less than it go left. For a leaf, the value of the leaf.
     split_conditions: Vec<f32>,
     split_indices: Vec<u32>,
     #[serde(default)]
@@ -46,7 +48,7 @@ struct XgboostTree {
     tree_param: TreeParameters,
 }
 
-/// Earlier versions of XGBoost write `true` and `false`, later ones 1 and 0.
+/// A truth value. Older versions of XGBoost write `true` and `false`, newer versions write 1 and 0.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Flag {

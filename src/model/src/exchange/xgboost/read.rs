@@ -42,7 +42,7 @@ struct Objective {
     name: String,
 }
 
-/// `gbtree` has a model; `dart` has an inner `gbtree` and one weight per tree.
+/// A booster. The booster `gbtree` has a model. The booster `dart` has an inner `gbtree` and one weight per tree.
 #[derive(Deserialize)]
 struct Booster {
     name: String,
@@ -64,17 +64,17 @@ struct BoosterTrees {
     trees: Option<Vec<XgboostTree>>,
 }
 
-/// Whether a file looks like XGBoost's JSON format.
+/// Returns whether a file looks like XGBoost's JSON format.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(start, key.as_bytes()).is_some();
     start.first() == Some(&b'{') && start.get(1) != Some(&b'L') && has("\"learner\"")
 }
 
-/// The error for a model in one of XGBoost's binary formats; `None` if the file is not one.
+/// Returns the error for a file in one of XGBoost's binary formats, or `None` for any other file.
 pub fn binary_format_error(bytes: &[u8]) -> Option<ImportError> {
     let has = |key: &[u8]| memchr::memmem::find(&bytes[..bytes.len().min(1 << 20)], key).is_some();
-    // UBJSON writes the length of a name before it; the old binary format starts with a signature.
+    // In UBJSON, the length of a name precedes the name. The older binary format starts with a signature.
     let is_binary = bytes.starts_with(b"binf")
         || bytes.starts_with(b"bs64")
         || (bytes.first() == Some(&b'{') && bytes.get(1) == Some(&b'L') && has(b"learner"));
@@ -91,7 +91,7 @@ pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportE
     if let Some(fault) = binary_format_error(bytes) {
         return Err(fault);
     }
-    /// Read first: a later version may differ in everything else.
+    /// The version is parsed first, because everything else may differ in a newer version.
     #[derive(Deserialize)]
     struct Version {
         version: Option<Vec<u32>>,
@@ -118,27 +118,27 @@ fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, Impor
         ("gblinear", ..) => {
             return Err(ImportError::new(
                 "linear models (gblinear) are not supported",
-                "import a model of trees",
+                "import a model that consists of trees",
             ));
         }
-        (name, ..) => return Err(invalid(&format!("no trees of booster {name:?}"))),
+        (name, ..) => return Err(invalid(&format!("booster {name:?} has no trees"))),
     };
     let is_one = |count: &str| matches!(count, "" | "0" | "1");
     let one_class = is_one(&parameters.num_class) && is_one(&parameters.num_target);
     if !one_class || trees.tree_info.iter().any(|class| *class != 0) {
         return Err(ImportError::new(
-            "a model with one score per class or target",
-            "import a model with one score per row, as ranking needs",
+            "the model has one score per class or target",
+            "import a model with one score per row, which ranking needs",
         ));
     }
-    let all = trees.trees.ok_or_else(|| invalid("no trees"))?;
+    let all = trees.trees.ok_or_else(|| invalid("the list of trees is missing"))?;
     let count: usize = parameters.num_feature.parse().map_err(|_| invalid("num_feature is not a number"))?;
     if count > 1 << 24 {
         return Err(invalid(&format!("num_feature is {count}, which is too large")));
     }
     let own = Some(learner.feature_names.as_slice()).filter(|names| !names.is_empty());
     if let Some(own) = own.filter(|own| own.len() != count) {
-        return Err(invalid(&format!("{count} features, but {} names", own.len())));
+        return Err(invalid(&format!("the file has {count} features, but {} feature names", own.len())));
     }
     let mut features = names.features(count, own)?;
     if let Some(text) = learner.attributes.get(WORDS) {
@@ -163,8 +163,8 @@ fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, Impor
     let (base_score, mut notes) = base_score(&parameters.base_score, &learner.objective.name)?;
     if let Some(best) = learner.attributes.get("best_iteration") {
         notes.push(format!(
-            "training stopped early; the best iteration is {best}, counted from 0. All {} trees are imported, which \
-             are those that Booster.predict uses",
+            "training stopped early, and the best iteration is {best}, counted from 0. All {} trees are imported, \
+             because Booster.predict uses all of them",
             read.len()
         ));
     }
@@ -174,10 +174,12 @@ fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, Impor
     Ok(ImportedModel { model, notes, losses: Vec::new() })
 }
 
-/// The base score as a raw score, with notes. XGBoost stores it as a prediction, after the objective's transformation.
+/// Returns the base score as a raw score, and notes for the user. XGBoost stores the base score as a prediction, after
+/// the transformation of the objective.
 fn base_score(text: &str, objective: &str) -> Result<(f64, Vec<String>), ImportError> {
     let number = text.trim_start_matches('[').trim_end_matches(']');
-    let base: f32 = number.trim().parse().map_err(|_| invalid(&format!("base_score is {text:?}")))?;
+    let base: f32 =
+        number.trim().parse().map_err(|_| invalid(&format!("base_score is {text:?}, not a number")))?;
     let base = f64::from(base);
     let raw = |score: f64, what: &str| {
         let note = format!(
@@ -198,7 +200,7 @@ fn base_score(text: &str, objective: &str) -> Result<(f64, Vec<String>), ImportE
                 format!(
                     "unsupported objective {objective:?}: the transformation of its base score is not known"
                 ),
-                "import a model with an objective of the form reg:, rank: or binary:",
+                "import a model whose objective starts with reg:, rank: or binary:",
             )),
         },
     }
@@ -217,7 +219,7 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Imp
         tree.split_indices.len(),
     ];
     if count == 0 || lists.iter().any(|length| *length != count) {
-        return Err(invalid("the lists have different lengths"));
+        return Err(invalid("the lists of nodes are empty or have different lengths"));
     }
     if !matches!(tree.tree_param.size_leaf_vector.as_str(), "0" | "1") {
         return Err(ImportError::new(
@@ -234,7 +236,7 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Imp
     let value_or_zero = |list: &[f32], node: usize| f64::from(list.get(node).copied().unwrap_or(0.0));
     let find = |number: i64| -> Result<ForeignNode, String> {
         let node = usize::try_from(number).ok().filter(|node| *node < count);
-        let node = node.ok_or_else(|| format!("no node {number}"))?;
+        let node = node.ok_or_else(|| format!("node {number} does not exist"))?;
         let cover = value_or_zero(&tree.sum_hessian, node);
         if tree.left_children[node] == -1 {
             let value = f64::from(tree.split_conditions[node]) * weight;

@@ -9,15 +9,16 @@ use crate::model::Model;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Attribute with the version of planetree that wrote the file.
+/// Name of the attribute that contains the version of planetree that wrote the file.
 const WRITER: &str = "planetree";
 
-/// Whether a file was written by [`export`]. XGBoost preserves attributes, but its files do not end with a line break.
+/// Returns whether a file was written by [`export`]. If XGBoost saves such a model again, it preserves the attributes,
+/// but its files do not end with a line break.
 pub fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(br#"{"learner":{"attributes":{"planetree":"#) && bytes.ends_with(b"}\n")
 }
 
-/// The parent of a root.
+/// The number that XGBoost writes as the parent of a root.
 const NO_PARENT: i64 = i32::MAX as i64;
 
 /// Writes a model.
@@ -26,7 +27,8 @@ pub fn export(model: &Model) -> ExportedModel {
     let mut notes = Vec::new();
     let mut losses = folded.losses(model, "XGBoost", "pass it as base_margin");
     let ensemble = &*folded.ensemble;
-    // Names are always written: without them XGBoost counts from 0, and its dumps would call our f26 f25.
+    // Names are always written. Without names, XGBoost numbers features from 0, and its dumps would show the feature
+    // `f26` as `f25`.
     let names =
         portable_names(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes);
     let types: Vec<&str> = names.iter().map(|_| "float").collect();
@@ -40,7 +42,9 @@ pub fn export(model: &Model) -> ExportedModel {
         })
         .collect();
     if range.exceeded {
-        losses.push("some values exceed the range of XGBoost's 32-bit floats".to_owned());
+        losses.push(
+            "some tree values exceed the range of XGBoost's 32-bit floats and are clamped to it".to_owned(),
+        );
     }
     let mut attributes = words(model, &mut notes);
     attributes.insert(WRITER, env!("CARGO_PKG_VERSION").to_owned());
@@ -69,7 +73,8 @@ pub fn export(model: &Model) -> ExportedModel {
         },
         "version": [2, 0, 0],
     });
-    // The trees are inserted as text: a JSON value would turn their 32-bit floats into 64-bit ones, with more digits.
+    // The trees are inserted as text, because a JSON value would convert their 32-bit floats to 64-bit floats with more
+    // digits.
     let mut text = value.to_string();
     let trees = serde_json::to_string(&trees).expect("numbers and strings can be written as JSON");
     let at = text.find("\"tree_info\"").expect("the key is written above");
@@ -78,7 +83,7 @@ pub fn export(model: &Model) -> ExportedModel {
     ExportedModel { bytes: text.into_bytes(), notes, losses }
 }
 
-/// The categories of the features, as an attribute.
+/// Returns the attribute that contains the categories of the features. Empty if no feature is categorical.
 fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, String> {
     let features = model.features.iter();
     let words: Vec<_> =
@@ -94,13 +99,13 @@ fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, Strin
         return BTreeMap::new();
     }
     notes.push(format!(
-        "categorical features: {}; XGBoost needs the codes, which are the indices in the lists of attribute {WORDS}",
+        "categorical features: {}; pass XGBoost their codes, which are the indices in the lists of attribute {WORDS}",
         names.join(", ")
     ));
     BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings can be written as JSON"))])
 }
 
-/// Converts numbers to 32-bit floats.
+/// Converts numbers to 32-bit floats, and detects numbers that are out of range.
 #[derive(Default)]
 struct SingleRange {
     /// Whether a number was out of range.
@@ -147,8 +152,8 @@ fn tree_of(
         tree.right_children.push(split.map_or(-1, |split| split.right as i64));
         tree.loss_changes.push(split.map_or(0.0, |split| split.gain.min(f64::from(f32::MAX)) as f32));
         tree.split_indices.push(split.map_or(0, |split| split.feature));
-        // `value <= threshold` is the same as `value < next_up(threshold)`. The largest float has no successor; only
-        // values equal to it are affected.
+        // `value <= threshold` is the same as `value < next_up(threshold)`. The largest float has no finite successor.
+        // With this threshold, values equal to it go right instead of left.
         tree.split_conditions.push(split.map_or(value, |split| split.threshold.next_up().min(f32::MAX)));
     }
     tree

@@ -3,18 +3,18 @@
 use super::tree::{Branch, Split, Tree};
 
 impl Tree {
-    /// Describes the first problem of the tree, with the node that has it, or returns `None` if the tree is valid.
+    /// Returns the first invalid node and a description of its problem, or `None` if the tree is valid.
     pub(crate) fn fault(&self, features: usize) -> Option<(usize, String)> {
         if self.nodes.is_empty() {
             return Some((0, "the tree has no nodes".to_owned()));
         }
-        // The depth of each node according to its parent.
+        // The depth of each node, derived from the depth of its parent.
         let mut depths: Vec<Option<u32>> = vec![None; self.nodes.len()];
         depths[0] = Some(0);
         for (number, node) in self.nodes.iter().enumerate() {
             let values = [("value", node.value), ("cover", node.cover)];
             if let Some((name, value)) = values.iter().find(|(_, value)| !value.is_finite()) {
-                return Some((number, format!("the {name} is {value}")));
+                return Some((number, format!("the {name} is {value}, but it must be finite")));
             }
             // Parents come before their children, so the depth is known by now.
             match depths[number] {
@@ -34,7 +34,7 @@ impl Tree {
                     return Some((number, problem));
                 }
                 match depths.get_mut(child as usize) {
-                    None => return Some((number, format!("invalid child: {child}"))),
+                    None => return Some((number, format!("invalid child: {child} does not exist"))),
                     Some(Some(_)) => return Some((number, format!("child {child} has two parents"))),
                     Some(depth) => *depth = Some(node.depth + 1),
                 }
@@ -45,7 +45,7 @@ impl Tree {
 }
 
 impl Split {
-    /// The child nodes: left, right and, if present, middle.
+    /// Returns the indices of the child nodes: left, right and, if present, middle.
     pub fn children(&self) -> impl Iterator<Item = u32> {
         [Some(self.left), Some(self.right), self.middle].into_iter().flatten()
     }
@@ -55,10 +55,10 @@ impl Split {
             return Some(format!("unknown feature {}: there are {features} features", self.feature));
         }
         if !self.threshold.is_finite() {
-            return Some(format!("the threshold is {}", self.threshold));
+            return Some(format!("the threshold is {}, but it must be finite", self.threshold));
         }
         if !self.gain.is_finite() {
-            return Some(format!("the gain is {}", self.gain));
+            return Some(format!("the gain is {}, but it must be finite", self.gain));
         }
         if (self.missing == Branch::Middle) != self.middle.is_some() {
             return Some(

@@ -1,19 +1,20 @@
-//! Trees of up to 256 leaves, evaluated from the leaves up: every split is evaluated for all rows of a block, whether
-//! or not a row reaches it, and selects one of two leaf numbers for each row. That takes a few instructions per split
+//! Evaluates trees with up to 256 leaves, from the leaves up. Every split is evaluated for all rows of a block, whether
+//! or not a row reaches it, and selects one of two leaf numbers for each row. This takes a few instructions per split
 //! for 16 to 64 rows, without branches or cache misses, and an unbalanced tree takes no longer than a balanced one.
 
 use super::layout::FlatNode;
 use super::planes::{BLOCK, Plane, PlaneTest};
 use std::ops::Range;
 
-/// Maximum leaves of a tree: leaf numbers are bytes.
+/// Maximum number of leaves of a tree. Leaf numbers must fit in a byte.
 pub const MAX_LEAVES: usize = 256;
 
-/// Leaf numbers of a block's rows. The first registers are constants, one per leaf number; then follows one register
-/// for every split of the current tree.
+/// Registers, each of which contains one leaf number per row of a block. The first registers are constants, one for
+/// each leaf number. They are followed by one register for each split of the current tree.
 pub struct Registers(Box<[[u8; BLOCK]; REGISTERS]>);
 
-/// One register per leaf and one per split (one fewer), rounded up to a power of two so that a mask bounds indices.
+/// Number of registers: one per leaf and one per split. A tree has one split fewer than leaves, so this is rounded up
+/// to a power of two, which lets a bit mask keep indices in range.
 const REGISTERS: usize = 2 * MAX_LEAVES;
 
 impl Registers {
@@ -39,17 +40,17 @@ struct RegisterSelect {
     high: u16,
 }
 
-/// A tree of [`DenseTrees`].
+/// A tree stored in [`DenseTrees`].
 #[derive(Debug)]
 pub struct DenseTree {
     pairs: Range<usize>,
     selects: Range<usize>,
     values: usize,
-    /// The register of the result.
+    /// The register that contains the leaf number of each row after all splits are evaluated.
     root: u16,
 }
 
-/// Storage of trees of up to [`MAX_LEAVES`] leaves.
+/// Storage for trees with up to [`MAX_LEAVES`] leaves.
 #[derive(Debug)]
 pub struct DenseTrees {
     pairs: Vec<LeafPair>,
@@ -64,7 +65,7 @@ impl DenseTrees {
         DenseTrees { pairs: Vec::new(), selects: Vec::new(), values: vec![0.0; MAX_LEAVES] }
     }
 
-    /// Adds a tree of at most [`MAX_LEAVES`] leaves.
+    /// Adds a tree with at most [`MAX_LEAVES`] leaves.
     pub fn add(&mut self, nodes: &[FlatNode]) -> DenseTree {
         let (first_pair, first_select) = (self.pairs.len(), self.selects.len());
         let start = self.values.len() - MAX_LEAVES;
@@ -86,7 +87,8 @@ impl DenseTrees {
                 registers[index] = take_register();
             }
         }
-        // In reverse order, so that the registers of both children are known before those of a split.
+        // Nodes are visited in reverse order, so that the registers of both children of a split are known when the
+        // split is reached.
         for (index, node) in nodes.iter().enumerate().rev() {
             match *node {
                 _ if registers[index].is_some() => {}
@@ -136,7 +138,7 @@ impl DenseTrees {
                 (registers[usize::from(*low) % REGISTERS], registers[usize::from(*high) % REGISTERS]);
             let mut selected = [0; BLOCK];
             for row in 0..BLOCK {
-                // A mask instead of `if`, which compilers turn into conditional loads here.
+                // The selection uses a bit mask, because compilers turn an `if` into conditional loads here.
                 let mask = u8::from(plane[row] > test.code).wrapping_neg();
                 selected[row] = low[row] ^ ((low[row] ^ high[row]) & mask);
             }

@@ -1,4 +1,4 @@
-//! An ensemble of trees as a family of models.
+//! Ensembles of trees, which implement [`Family`].
 
 use super::rows::{append_row, tree_rows};
 use super::scorer::TreeScorer;
@@ -28,7 +28,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// The name used in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Combine::Sum => "sum",
@@ -38,21 +38,21 @@ impl Combine {
     }
 }
 
-/// Trees whose values are combined.
+/// An ensemble of trees. Their values are combined into one value per document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEnsemble {
     /// How the values of the trees are combined.
     pub combine: Combine,
-    /// The value before the first tree.
+    /// The constant to which the combined value of the trees is added.
     pub base_score: f64,
     /// Index of the feature whose value is added to the base score. A missing value counts as the feature's fill
     /// value, or as 0 if it has none.
     pub base_feature: Option<u32>,
-    /// The trees in the order of the rounds. The learning rate is already included in their values.
+    /// The trees, in the order of the training rounds. The learning rate is already included in their values.
     pub trees: Vec<Tree>,
 }
 
-/// Everything but the trees, as in files.
+/// The settings of an ensemble in a model file: everything except the trees.
 #[derive(Serialize, Deserialize)]
 struct TreeSettings {
     combine: Combine,
@@ -62,7 +62,8 @@ struct TreeSettings {
 }
 
 impl TreeEnsemble {
-    /// The factor by which a tree's value enters the value of the part.
+    /// Returns the factor by which the value of each tree is multiplied: 1 for a sum, and 1 / number of trees for a
+    /// mean.
     pub fn tree_weight(&self) -> f64 {
         match self.combine {
             Combine::Sum => 1.0,
@@ -70,12 +71,12 @@ impl TreeEnsemble {
         }
     }
 
-    /// All splits of all trees.
+    /// Returns the splits of all trees.
     pub fn splits(&self) -> impl Iterator<Item = &Split> {
         self.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref())
     }
 
-    /// An ensemble without trees, with the settings in a file.
+    /// Creates an ensemble without trees from the settings in a model file.
     pub(crate) fn from_settings(settings: Map<String, Value>) -> Result<Self, serde_json::Error> {
         let TreeSettings { combine, base_score, base_feature } =
             serde_json::from_value(Value::Object(settings))?;
@@ -102,10 +103,10 @@ impl Family for TreeEnsemble {
 
     fn fault(&self, features: usize) -> Option<String> {
         if !self.base_score.is_finite() {
-            return Some(format!("the base score is {}", self.base_score));
+            return Some(format!("the base score is {}, but it must be finite", self.base_score));
         }
         if let Some(feature) = self.base_feature.filter(|feature| *feature as usize >= features) {
-            return Some(format!("the base feature is {feature}, but there are {features} features"));
+            return Some(format!("unknown base feature {feature}: there are {features} features"));
         }
         self.trees.iter().enumerate().find_map(|(number, tree)| {
             tree.fault(features).map(|(node, problem)| format!("tree {number}, node {node}: {problem}"))

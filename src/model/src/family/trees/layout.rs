@@ -1,4 +1,4 @@
-//! Flattens a tree into binary tests on planes.
+//! Flattens a tree into binary tests on planes, which `planes.rs` defines.
 
 use super::planes::{MissingSide, PlaneTest, Planes};
 use super::tree::{Branch, Split, Tree};
@@ -9,14 +9,15 @@ use std::collections::VecDeque;
 pub enum FlatNode {
     /// A leaf with its value.
     Leaf(f64),
-    /// A test, and the index of the node for rows that fail it; the next node is for rows that pass it.
+    /// A test, and the index of the node that rows go to if they fail the test. Rows that pass the test go to the node
+    /// after that one.
     Split(PlaneTest, u32),
 }
 
 /// A node of the tree that is not yet flattened.
 enum QueuedNode {
     Node(u32),
-    /// A split with three branches whose missing values are already separated.
+    /// A split with three branches, restricted to rows whose value is not missing.
     Present(u32),
 }
 

@@ -1,9 +1,9 @@
 //! Decision trees: boosted trees, forests and pairwise forests.
 //!
-//! `ensemble.rs` implements the family. `tree.rs` is a tree, `check.rs` validates it, `rows.rs` maps it to rows of the
-//! model table. Scoring: `planes.rs` encodes a block of values as bytes, and `layout.rs` turns trees into tests on these
-//! bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels, `scorer.rs` combines
-//! them, and `wins.rs` computes scores of pairwise models.
+//! `ensemble.rs` implements the family. `tree.rs` defines a tree, `check.rs` validates it, and `rows.rs` converts it to
+//! rows of the model table. For scoring, `planes.rs` encodes a block of values as bytes, and `layout.rs` turns trees
+//! into tests on these bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels,
+//! `scorer.rs` combines them, and `wins.rs` computes scores of pairwise models.
 
 mod check;
 mod dense;

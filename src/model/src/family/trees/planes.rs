@@ -4,21 +4,22 @@
 //!
 //! - a *block* is a group of rows that are scored together;
 //! - a *threshold chunk* is up to [`CHUNK`] thresholds of one feature, in ascending order;
-//! - a *plane* contains the codes of a block's rows for one chunk: the number of its thresholds that each value is
-//!   above. A missing value is above none of them in one kind of plane, and above all of them in the other.
+//! - a *plane* contains one code for each row of a block: the number of thresholds in a chunk that the row's value is
+//!   above. There are two kinds of planes. A missing value is above no threshold in one kind, and above all thresholds
+//!   in the other.
 
 use super::ensemble::TreeEnsemble;
 use crate::family::ModelFeature;
 use std::collections::BTreeMap;
 
-/// Rows per block.
+/// Number of rows per block.
 pub const BLOCK: usize = 128;
 
-/// Codes of a block's rows: the count as an unsigned byte with its highest bit flipped, because vector instructions
-/// compare signed bytes.
+/// The codes of a block's rows. A code is the number of thresholds as an unsigned byte with its highest bit flipped,
+/// because vector instructions compare signed bytes.
 pub type Plane = [i8; BLOCK];
 
-/// Maximum thresholds per chunk: counts are 0 to 254, and 255 stands for missing values.
+/// Maximum number of thresholds per chunk. Counts are 0 to 254, and 255 stands for missing values.
 const CHUNK: usize = 254;
 /// Code of a missing value in planes where it is above all thresholds.
 const MISSING: i8 = i8::MAX;
@@ -27,16 +28,16 @@ const ABOVE_ALL: i8 = MISSING - 1;
 /// Up to this many thresholds, comparing with every threshold is faster than a binary search.
 const LINEAR_SEARCH: usize = 64;
 
-/// The side of every threshold that a missing value is on.
+/// Whether a missing value counts as below or above all thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingSide {
-    /// Above no threshold.
+    /// A missing value is above no threshold.
     Below,
-    /// Above all thresholds.
+    /// A missing value is above all thresholds.
     Above,
 }
 
-/// The test whether a row's code in a plane is above a given code.
+/// A test of whether a row's code in a plane is above a given code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlaneTest {
     /// Index of the plane.
@@ -48,7 +49,7 @@ pub struct PlaneTest {
 /// All thresholds of a model, and the planes that its trees use.
 #[derive(Debug)]
 pub struct Planes {
-    /// In ascending order of the features.
+    /// The thresholds of each feature, in ascending order of the feature indices.
     features: Vec<FeatureChunks>,
     count: u32,
 }
@@ -77,8 +78,8 @@ enum Thresholds {
     Many(Box<[f32; 256]>),
 }
 
-/// Collects the distinct thresholds of a feature. Deep forests repeat them many times, so duplicates are removed along
-/// the way.
+/// Collects the distinct thresholds of a feature. Deep forests repeat thresholds many times, so duplicates are removed
+/// along the way.
 #[derive(Default)]
 struct ThresholdCollector {
     /// Length of the prefix of `all` that is sorted and has no duplicates.
@@ -120,14 +121,14 @@ impl Planes {
         Planes { features: chunked.collect(), count: 0 }
     }
 
-    /// The test whether a value is above a threshold of the model.
+    /// Returns the test of whether a value is above a threshold. The threshold must occur in the model.
     pub fn above(&mut self, feature: u32, threshold: f32, missing: MissingSide) -> PlaneTest {
         let chunk = self.chunk(feature, threshold);
         let code = code_of(chunk.thresholds.below(threshold));
         PlaneTest { plane: self.plane(feature, threshold, missing), code }
     }
 
-    /// The test whether a value is missing. `threshold` is any threshold of the feature.
+    /// Returns the test of whether a value is missing. `threshold` can be any threshold of the feature.
     pub fn missing(&mut self, feature: u32, threshold: f32) -> PlaneTest {
         PlaneTest { plane: self.plane(feature, threshold, MissingSide::Above), code: ABOVE_ALL }
     }
@@ -151,17 +152,17 @@ impl Planes {
         plane
     }
 
-    /// Number of planes.
+    /// Returns the number of planes.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// The features that have planes, in ascending order.
+    /// Returns the indices of the features that have thresholds, in ascending order.
     pub fn features(&self) -> impl Iterator<Item = u32> {
         self.features.iter().map(|chunks| chunks.feature)
     }
 
-    /// Encodes a block. `load` writes a feature's values, NaN where they are missing.
+    /// Encodes a block of rows. `load` writes the values of a feature to an array, with NaN for missing values.
     #[inline(always)]
     pub fn code(&self, planes: &mut [Plane], mut load: impl FnMut(u32, &mut [f32; BLOCK])) {
         let mut values = [f32::NAN; BLOCK];
@@ -212,12 +213,12 @@ impl Thresholds {
         self.as_slice().last().copied().unwrap_or(f32::INFINITY)
     }
 
-    /// The number of thresholds below this one.
+    /// Returns the number of thresholds in this chunk that are below `threshold`.
     fn below(&self, threshold: f32) -> u32 {
         self.as_slice().partition_point(|other| *other < threshold) as u32
     }
 
-    /// Counts the thresholds that each value is above; none for NaN.
+    /// Encodes, for each value, the number of thresholds that it is above. NaN is above none.
     #[inline(always)]
     fn code(&self, values: &[f32; BLOCK], codes: &mut Plane) {
         match self {

@@ -1,9 +1,9 @@
-//! A tree as rows of the model table, one per node.
+//! Converts trees to rows of the model table, one per node, and back.
 
 use super::tree::{Node, Split, Tree};
 use crate::family::ModelRow;
 
-/// The rows of a tree, which has this number within its part.
+/// Returns the rows of a tree. `number` is the number of the tree within its part.
 pub fn tree_rows(number: u32, tree: &Tree) -> impl Iterator<Item = ModelRow> {
     (0..).zip(&tree.nodes).map(move |(index, node)| {
         let split = node.split.as_ref();
@@ -43,13 +43,17 @@ pub fn append_row(trees: &mut Vec<Tree>, row: &ModelRow) -> Result<(), &'static 
 fn split_of(row: &ModelRow) -> Result<Option<Split>, &'static str> {
     let children = (row.left, row.right, row.middle);
     let Some(feature) = row.feature else {
-        return if children == (None, None, None) { Ok(None) } else { Err("children without a feature") };
+        return if children == (None, None, None) {
+            Ok(None)
+        } else {
+            Err("the node has children, but no feature")
+        };
     };
     let (Some(left), Some(right), middle) = children else {
-        return Err("a feature without two children");
+        return Err("the node has a feature, but not two children");
     };
     let (Some(threshold), Some(gain)) = (row.threshold, row.gain) else {
-        return Err("a feature without a threshold or gain");
+        return Err("the node has a feature, but no threshold or no gain");
     };
     let missing = row.missing.ok_or("`missing` is not left, right or middle")?;
     Ok(Some(Split { feature, threshold, missing, left, right, middle, gain }))

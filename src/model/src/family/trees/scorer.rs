@@ -1,5 +1,5 @@
-//! Scores rows with trees. A score is, to the bit, the sum of the trees' values in order: training rebuilds its state
-//! from a model this way.
+//! Scores rows with trees. The values of the trees are added in order, so that scores are identical to the bit to those
+//! of training. Training relies on this when it rebuilds its state from a model.
 
 use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
 use super::ensemble::{Combine, TreeEnsemble};
@@ -17,7 +17,8 @@ pub struct TreeScorer {
     base_score: f64,
     /// The feature whose value is added to the base score, and its fill value.
     base_feature: Option<(u32, f32)>,
-    /// The fill value of every feature of the model, NaN where it has none; for pairwise models only.
+    /// The fill value of every feature of the model, or NaN if the feature has none. Empty unless the model is
+    /// pairwise.
     fills: Vec<f32>,
     planes: Planes,
     trees: Vec<PreparedTree>,
@@ -43,12 +44,13 @@ struct ScoreBuffers {
     registers: Registers,
 }
 
-/// Blocks that are scored together if there are large trees: a tree is fetched from memory once for all of them.
+/// Number of blocks that are scored together if there are large trees, so that each tree is fetched from memory once
+/// for all of these blocks.
 const BLOCKS_PER_BATCH: usize = 32;
 
 impl TreeScorer {
-    /// Prepares trees. They must be valid, as those of a trained or read model always are: children come after their
-    /// parents, and no threshold is NaN.
+    /// Prepares the trees of an ensemble. They must be valid, as the trees of a trained or read model always are:
+    /// children come after their parents, and no threshold is NaN.
     pub fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
         let mut planes = Planes::of(ensemble, features);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
@@ -81,7 +83,7 @@ impl TreeScorer {
         }
     }
 
-    /// Scores every row on its own.
+    /// Scores every row separately.
     fn score_rows(&self, rows: RowValues<'_>, scores: &mut [f64]) {
         match rows {
             RowValues::Matrix { values: all, width } => {
@@ -106,7 +108,7 @@ impl TreeScorer {
         }
     }
 
-    /// Scores the documents of a query against each other.
+    /// Scores the documents of one query by comparing them with each other.
     fn score_by_wins(&self, rows: RowValues<'_>, scores: &mut [f64]) {
         let width = self.fills.len().max(1);
         let mut documents = self.fills.repeat(scores.len());
@@ -127,8 +129,8 @@ impl TreeScorer {
         scores.copy_from_slice(&rates);
     }
 
-    /// Scores block by block. `load(first, count, feature, values)` writes the values of a feature for `count` rows
-    /// from row `first` on.
+    /// Scores rows block by block. `load(first, count, feature, values)` writes the values of a feature to `values`,
+    /// for `count` rows starting with row `first`.
     fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
         let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
         let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));

@@ -15,7 +15,7 @@ impl Branch {
     /// All branches.
     pub const ALL: [Branch; 3] = [Branch::Left, Branch::Right, Branch::Middle];
 
-    /// The name used in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Branch::Left => "left",
@@ -51,7 +51,7 @@ pub struct Node {
     pub depth: u32,
     /// The split; `None` for a leaf.
     pub split: Option<Split>,
-    /// The amount added to the score of a row that ends here.
+    /// The amount added to the score of a row that ends at this node.
     pub value: f64,
     /// Total weight of the training rows that reached the node; their number if rows have no weights.
     pub cover: f64,

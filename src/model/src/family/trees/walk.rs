@@ -1,37 +1,37 @@
-//! Trees of many leaves, evaluated from the root down. Several rows advance together, one step at a time, so that
+//! Evaluates trees with many leaves, from the root down. Several rows advance together, one step at a time, so that
 //! their memory accesses overlap.
 
 use super::layout::FlatNode;
 use super::planes::{BLOCK, Plane, PlaneTest};
 use std::ops::Range;
 
-/// Rows that advance together.
+/// Number of rows that advance together.
 const LANES: usize = 16;
 
-/// No code is above this one: the test always fails, so rows stay at a leaf.
+/// The code that a leaf is tested with. No code is above it, so the test always fails, and rows stay at the leaf.
 const NEVER: i8 = i8::MAX;
 
 #[derive(Debug)]
 struct WalkNode {
     test: PlaneTest,
-    /// The next node if the test fails; the node itself for a leaf.
+    /// Index of the next node if the test fails. For a leaf, the index of the leaf itself.
     low: u32,
 }
 
-/// A tree of [`WalkTrees`].
+/// A tree stored in [`WalkTrees`], as the range of its nodes.
 #[derive(Debug)]
 pub struct WalkTree(Range<usize>);
 
-/// Storage of trees of any size.
+/// Storage for trees of any size.
 #[derive(Debug, Default)]
 pub struct WalkTrees {
     nodes: Vec<WalkNode>,
-    /// The value of every node; unused for splits.
+    /// The value of every node. The values of splits are not used.
     values: Vec<f64>,
 }
 
 impl WalkTrees {
-    /// Whether there are no trees.
+    /// Returns whether there are no trees.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

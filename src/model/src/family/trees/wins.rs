@@ -2,12 +2,12 @@
 //! that the first document is better. A document's score is the mean of that probability over the other documents of
 //! its query.
 
-/// Maximum opponents of a document. It is compared with each of them twice, once in either order. Without a limit, the
-/// cost of a query would be quadratic in its number of documents.
+/// Maximum number of comparisons in which a document comes first. It comes second in equally many comparisons. Without
+/// a limit, the cost of a query would be quadratic in its number of documents.
 const MAX_OPPONENTS: usize = 64;
 
-/// The scores of a query's documents. `documents` has `width` values per document. `predict` computes, for each
-/// difference of two documents, the probability that the first one is better.
+/// Returns the scores of a query's documents. `documents` has `width` values per document. `predict` computes, for each
+/// difference of two documents, the probability that the first document is better.
 pub fn win_rates(documents: &[f32], width: usize, mut predict: impl FnMut(&[f32], &mut [f64])) -> Vec<f64> {
     let count = documents.len() / width.max(1);
     let opponents = MAX_OPPONENTS.min(count.saturating_sub(1));
@@ -18,7 +18,8 @@ pub fn win_rates(documents: &[f32], width: usize, mut predict: impl FnMut(&[f32]
     let mut differences = vec![0.0; documents.len()];
     let mut probabilities = vec![0.0; count];
     for opponent in 0..opponents {
-        // All other documents, or some at equal distances, so that every document has the same number of opponents.
+        // The opponents are all other documents or, in a large query, some of them at regular distances. So every
+        // document has the same number of opponents.
         let distance = 1 + opponent * (count - 1) / opponents;
         let other = |document: usize| (document + distance) % count;
         for (document, differences) in differences.chunks_exact_mut(width).enumerate() {

@@ -171,13 +171,13 @@ impl<'a> RowColumns<'a> {
 
 /// Finds a column by name. Checks its type, and that a required column has no nulls.
 fn column<'a, T: Array + 'static>(batch: &'a RecordBatch, name: &str) -> Result<&'a T, String> {
-    let column = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
+    let column = batch.column_by_name(name).ok_or_else(|| format!("column {name} is missing"))?;
     let is_required = SCHEMA.field_with_name(name).is_ok_and(|field| !field.is_nullable());
     if is_required && column.null_count() > 0 {
         return Err(format!("column {name} has nulls"));
     }
     let typed = column.as_any().downcast_ref::<T>();
-    typed.ok_or_else(|| format!("column {name} has type {}", column.data_type()))
+    typed.ok_or_else(|| format!("column {name} has the unexpected type {}", column.data_type()))
 }
 
 fn natural(number: i32, what: &str) -> Result<u32, String> {

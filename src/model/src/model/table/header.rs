@@ -105,7 +105,8 @@ pub fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Re
     struct Version {
         format: u32,
     }
-    let text = table.metadata(HEADER).ok_or_else(|| invalid(format!("no metadata {HEADER}")))?;
+    let text =
+        table.metadata(HEADER).ok_or_else(|| invalid(format!("the metadata key {HEADER} is missing")))?;
     let version: Version = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
     match version.format {
         ..=WITHOUT_PARTS => {
@@ -134,7 +135,7 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
                 table.location(),
                 format_args!("part {number} ({name}) is of an unknown kind: {kind:?}"),
                 format_args!(
-                    "use a newer version of planetree; this one knows {}",
+                    "use a newer version of planetree; this version supports only {}",
                     PartFamily::KINDS.join(", ")
                 ),
             )

@@ -83,7 +83,7 @@ fn an_invalid_model_is_not_written() {
         ("the model has no parts", |model| model.parts.clear()),
         ("part 0 (trees): the weight is NaN", |model| model.parts[0].weight = f64::NAN),
         ("part 0 (trees): the base score is NaN", |model| ensemble(model).base_score = f64::NAN),
-        ("part 0 (trees): the base feature is 3, but there are 3 features", |model| {
+        ("part 0 (trees): unknown base feature 3: there are 3 features", |model| {
             ensemble(model).base_feature = Some(3);
         }),
         ("duplicate feature name f1", |model| model.features[1].name = "f1".into()),
@@ -98,7 +98,7 @@ fn an_invalid_model_is_not_written() {
             "part 0 (trees): tree 0, node 0: invalid child: 0 does not come after its parent (a cycle)",
             |model| first(model).left = 0,
         ),
-        ("tree 0, node 0: invalid child: 99", |model| first(model).right = 99),
+        ("tree 0, node 0: invalid child: 99 does not exist", |model| first(model).right = 99),
         ("tree 0, node 0: child 1 has two parents", |model| first(model).right = 1),
         ("tree 0, node 1: child 2 has two parents", |model| {
             ensemble(model).trees[0].nodes[1].split.as_mut().unwrap().left = 2;
@@ -168,11 +168,17 @@ fn a_forged_file_is_rejected() {
     };
     let integers = |values: [i32; 6]| -> ArrayRef { Arc::new(Int32Array::from_iter_values(values)) };
     let forgeries = [
-        ("no column tree", whole.project(&[0, 2, 3]).unwrap()),
+        ("column tree is missing", whole.project(&[0, 2, 3]).unwrap()),
         ("negative part: -1", replaced("part", integers([-1; 6]))),
-        ("a row of part 1: the number of parts is 1", replaced("part", integers([0, 0, 1, 0, 0, 0]))),
+        (
+            "a row belongs to part 1, but the number of parts is 1",
+            replaced("part", integers([0, 0, 1, 0, 0, 0])),
+        ),
         ("part 0 (trees): the part has 6 rows, expected 10", whole.clone()),
-        ("column tree has type Float64", replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6])))),
+        (
+            "column tree has the unexpected type Float64",
+            replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6]))),
+        ),
         ("column tree has nulls", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
         ("tree 7, node 0: trees are out of order", replaced("tree", integers([7; 6]))),
         ("part 0 (trees): negative tree: -1", replaced("tree", integers([-1; 6]))),
@@ -180,14 +186,17 @@ fn a_forged_file_is_rejected() {
         ("tree 0, node 0: nodes are out of order", replaced("node", integers([0; 6]))),
         ("negative depth: -1", replaced("depth", integers([0, -1, 1, 2, 2, 2]))),
         (
-            "children without a feature",
+            "the node has children, but no feature",
             replaced("feature", Arc::new(StringArray::from(vec![None::<&str>; 6]))),
         ),
         ("unknown feature \"?\"", replaced("feature", Arc::new(StringArray::from(vec!["?"; 6])))),
-        ("a feature without two children", replaced("left", Arc::new(Int32Array::from(vec![None; 6])))),
+        (
+            "the node has a feature, but not two children",
+            replaced("left", Arc::new(Int32Array::from(vec![None; 6]))),
+        ),
         ("negative child: -5", replaced("left", integers([-5; 6]))),
         (
-            "a feature without a threshold or gain",
+            "the node has a feature, but no threshold or no gain",
             replaced("gain", Arc::new(Float64Array::from(vec![None; 6]))),
         ),
         (

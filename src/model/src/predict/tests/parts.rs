@@ -1,4 +1,4 @@
-//! Weighted sums of parts against a naive loop over parts, queries and documents.
+//! Compares weighted sums of parts with a naive loop over parts, queries and documents.
 
 use super::scorer::{RandomModel, random_model, random_rows, reference_value};
 use super::stream::{dataset, model};
@@ -15,7 +15,7 @@ use planetree_data::ingest::InputFormat;
 use planetree_data::table::{TableKind, TableReader};
 use proptest::prelude::*;
 
-/// The values of a part for the documents of a query, before normalisation.
+/// Computes the values of a part for the documents of a query naively, before normalisation.
 fn reference_values(model: &Model, ensemble: &TreeEnsemble, rows: &[&[f32]]) -> Vec<f64> {
     if ensemble.combine != Combine::Wins {
         return rows.iter().map(|row| reference_value(model, ensemble, row)).collect();
@@ -92,7 +92,7 @@ fn model_of(seed: u64, features: usize, intercept: f64, parts: &[RandomPart]) ->
     model
 }
 
-/// Random rows without infinite values, which a base feature would add to the score.
+/// Creates random rows without infinite values, because a base feature would add these to the score.
 fn finite_rows(seed: u64, features: usize, rows: usize) -> Vec<f32> {
     let shape = RandomModel { seed, combine: Combine::Sum, features, trees: 0, max_leaves: 1, numbers: 12 };
     let clipped = |value: f32| if value.is_nan() { value } else { value.clamp(-100.0, 100.0) };
@@ -133,7 +133,7 @@ proptest! {
             let mut scores = vec![f64::NAN; rows];
             scorer.score_queries(&columns, &bounds, &mut scores).unwrap();
             prop_assert_eq!(bits(&scores), bits(&expected));
-            // One query, row by row.
+            // The first query is also scored from row-major values.
             if bounds.len() > 1 {
                 let first = bounds[1];
                 let mut scores = vec![f64::NAN; first];
@@ -144,7 +144,8 @@ proptest! {
     }
 }
 
-/// A model of three parts on the features a and b: two are normalised, two have the same name.
+/// Creates a model with three parts that use the features `a` and `b`. Two of the parts are normalised, and two have
+/// the same name.
 fn three_parts() -> Model {
     let mut three = model(&["a", "b"], &[0]);
     let mut second = model(&["a", "b"], &[1]).parts.remove(0);
@@ -156,7 +157,8 @@ fn three_parts() -> Model {
     three
 }
 
-/// Scores 1, 0 and 5 of the first part, 10, 0 and 50 of the others.
+/// Four rows. The values of the first part are 1, 0, 5 and 1, and those of the other parts are 10, 0, 50 and 10 before
+/// normalisation.
 const TEXT: &str = "query_id,label,a,b\nq1,0,1,1\nq1,0,-1,-1\nq1,0,,\nq2,0,1,1\n";
 
 #[test]

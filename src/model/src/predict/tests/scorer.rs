@@ -1,4 +1,4 @@
-//! The scorer against a naive reference that walks the trees node by node.
+//! Compares the scorer with a naive reference that walks the trees node by node.
 
 use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::Scorer;
@@ -7,7 +7,7 @@ use fearless_simd::Level;
 use planetree_base::random::Stream;
 use proptest::prelude::*;
 
-/// The value of the leaf that a row reaches.
+/// Returns the value of the leaf that a row reaches.
 fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
     let mut node = 0;
     while let Some(split) = &tree.nodes[node as usize].split {
@@ -26,12 +26,13 @@ fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
     tree.nodes[node as usize].value
 }
 
-/// The score of a row, computed naively.
+/// Computes the score of a row naively.
 fn reference_score(model: &Model, row: &[f32]) -> f64 {
     reference_value(model, model.only_trees().unwrap(), row)
 }
 
-/// The value of an ensemble for a row, which for a pairwise model is a difference, computed naively.
+/// Computes the value of an ensemble for a row naively. For a pairwise model, the row is the difference of two
+/// documents.
 pub(crate) fn reference_value(model: &Model, ensemble: &TreeEnsemble, row: &[f32]) -> f64 {
     let value_of = |feature: u32| match model.features[feature as usize].fill {
         Some(fill) if row[feature as usize].is_nan() => fill,
@@ -60,11 +61,11 @@ pub(crate) struct RandomModel {
     pub(crate) features: usize,
     pub(crate) trees: usize,
     pub(crate) max_leaves: usize,
-    /// Number of distinct values and thresholds: the fewer, the more are equal.
+    /// Number of distinct values and thresholds. If there are few, many values are equal to a threshold.
     pub(crate) numbers: u64,
 }
 
-/// A random value or threshold: mostly one of a few numbers, sometimes an extreme one.
+/// Returns a random value or threshold, which is mostly one of a few numbers and sometimes an extreme one.
 fn number(stream: &mut Stream, numbers: u64) -> f32 {
     const EXTREME: [f32; 8] =
         [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-45];
@@ -93,14 +94,14 @@ pub(crate) fn random_model(shape: &RandomModel) -> Model {
     }
 }
 
-/// A tree grown by splitting random leaves.
+/// Grows a tree by splitting random leaves.
 fn random_tree(shape: &RandomModel, stream: &mut Stream) -> Tree {
     let leaf = |depth, stream: &mut Stream| Node { depth, split: None, value: stream.normal(), cover: 1.0 };
     let leaves = 1 + (stream.bits() as usize) % shape.max_leaves;
     let mut tree = Tree { nodes: vec![leaf(0, stream)] };
     let mut open = vec![0];
     while open.len() < leaves {
-        // Often the newest leaf, so that some trees are deep.
+        // The newest leaf is often chosen, so that some trees are deep.
         let at = if stream.bits().is_multiple_of(2) {
             open.len() - 1
         } else {
@@ -147,14 +148,14 @@ fn check(shape: &RandomModel, rows: usize) {
     let expected: Vec<u64> =
         values.chunks(shape.features).map(|row| reference_score(&model, row).to_bits()).collect();
     let bits = |scores: &[f64]| -> Vec<u64> { scores.iter().map(|score| score.to_bits()).collect() };
-    // The same values as columns: missing ones as nulls, or as NaN in every third column.
+    // The same values as columns. Missing values are NaN in every third column and null in all other columns.
     let column = |feature: usize| -> Float32Array {
         let values = values.iter().skip(feature).step_by(shape.features);
         values.map(|value| (!value.is_nan() || feature.is_multiple_of(3)).then_some(*value)).collect()
     };
     let columns: Vec<Float32Array> = (0..shape.features).map(column).collect();
     let columns: Vec<_> = columns.iter().map(Some).collect();
-    // Both the baseline instructions and the best ones of this machine.
+    // Tests both the baseline instructions and the best instructions of this machine.
     for level in [Level::baseline(), Level::new()] {
         let scorer = Scorer::for_level(&model, level);
         let mut scores = vec![f64::NAN; rows];

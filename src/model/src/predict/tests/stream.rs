@@ -1,4 +1,4 @@
-//! From text through a dataset to scores.
+//! Tests prediction from the conversion of text to the scores.
 
 use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::{PredictReport, PredictedGroup, predict, scores_of};
@@ -42,8 +42,8 @@ pub(crate) fn dataset(room: &Path, text: &str, format: InputFormat) -> DatasetRe
     DatasetReader::open(&output).unwrap()
 }
 
-/// A model with one tree per used feature. Feature `i` adds 10^i for values above 0, 5 * 10^i for missing values, and
-/// 0 otherwise. So the digits of a score show the branch taken in every tree.
+/// Creates a model with one tree per used feature. Feature `i` adds 10^i for values above 0, 5 * 10^i for missing
+/// values, and 0 otherwise. So the digits of a score show the branch taken in every tree.
 pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     let leaf = |value| Node { depth: 1, split: None, value, cover: 1.0 };
     let tree = |feature: usize| {

@@ -1,7 +1,8 @@
-//! Models in files of version 1, which had one part and the column `group`, score as they did.
+//! Tests that models in files of format version 1, which have one part and the column `group`, still give the same
+//! scores.
 //!
-//! `tests/fixtures/models` has the header and the rows of such files as JSON, data as CSV, and the scores of its rows,
-//! computed by a naive program that follows the documentation of version 1.
+//! The folder `tests/fixtures/models` has the headers and rows of such files as JSON, datasets as CSV, and the expected
+//! scores, computed by a naive program that follows the documentation of version 1.
 
 use super::stream::dataset;
 use crate::model::{Combine, Model};
@@ -19,7 +20,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(format!("{FIXTURES}/{name}")).unwrap()
 }
 
-/// Writes a model file of version 1.
+/// Writes a model file of format version 1.
 fn write_version_1(fixture: &Value, location: &Location) {
     let rows = fixture["rows"].as_array().unwrap();
     let integers = |name: &str| -> ArrayRef {
@@ -78,7 +79,7 @@ fn files_of_version_1_score_to_the_same_bits() {
             scores_of(&reader, model).unwrap().iter().map(|score| score.to_bits()).collect()
         };
         assert_eq!(bits(&model), expected, "{name}");
-        // Written again, it is a file of the current version.
+        // If the model is written again, the file has the current format version.
         model.write(&location).unwrap();
         let again = Model::read(&location).unwrap();
         assert_eq!(again, model);

@@ -1,4 +1,4 @@
-//! Predictions do not depend on the codes that a conversion assigns to categories.
+//! Tests that predictions do not depend on the codes that a conversion assigns to categories.
 
 use super::stream::dataset;
 use crate::explain::explain;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Categories that differ in case, blanks, quotes and non-ASCII letters.
 const WORDS: [&str; 8] = ["red", "Red", "blue ", "größe", "a,b", "\"x\"", "nan word", "z"];
 
-/// A document: its query, and its category of each feature as an index into `WORDS`; an index beyond the end is a
-/// missing value.
+/// A document: the number of its query and, for each of the two features, the index of its category in `WORDS`. An
+/// index beyond the end stands for a missing value.
 type Document = (u8, usize, usize);
 
 fn table(documents: &[Document]) -> String {
@@ -28,7 +28,7 @@ fn table(documents: &[Document]) -> String {
     text
 }
 
-/// A model with one tree for every threshold between two codes; a score shows the branch taken in every tree.
+/// Creates a model with one tree for every threshold between two codes. A score shows the branch taken in every tree.
 fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Model {
     let manifest = reader.manifest();
     let words = |name: &str| {
@@ -62,7 +62,7 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Mode
     }
 }
 
-/// The score of every document, by its id.
+/// Returns the bits of the score of every document, by document id.
 fn scores(reader: &DatasetReader, model: &Model) -> BTreeMap<String, u64> {
     let mut scores = BTreeMap::new();
     let mut documents = Vec::new();
@@ -75,7 +75,7 @@ fn scores(reader: &DatasetReader, model: &Model) -> BTreeMap<String, u64> {
     })
     .unwrap();
     if model.only_trees().unwrap().combine != Combine::Wins {
-        // SQL and explanations use the same columns, but other code.
+        // SQL and explanations use other code, but must agree with these scores.
         let scorer = GroupPredictor::new(model, reader).unwrap();
         let mut all = Vec::new();
         for id in reader.groups() {
@@ -99,7 +99,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     let document = (0u8..5, 0..WORDS.len() + 1, 0..WORDS.len() + 1);
     prop::collection::vec(document, 2..30).prop_map(|mut documents| {
         documents.sort_by_key(|document| document.0);
-        // A column without any category would be numeric.
+        // A column without any category would be converted to a numeric column.
         (documents[0].1, documents[0].2) = (0, 1);
         documents
     })
@@ -120,10 +120,11 @@ proptest! {
         let learned = dataset(rooms[0].path(), &table(&known), InputFormat::Csv);
         let mut model = model(&learned, [missing, Branch::Left], combine);
         if combine == Combine::Wins {
-            // A difference is missing if either value is.
+            // A difference is missing if either value is missing, so missing values are filled.
             model.features.iter_mut().for_each(|feature| feature.fill = Some(0.0));
         }
-        // The same documents under the same ids, with the queries reordered, so that categories get other codes.
+        // The same documents with the same ids, but with the queries in another order, so that categories get other
+        // codes.
         let text = table(&scored);
         let (header, lines) = text.split_once('\n').unwrap();
         let lines: Vec<&str> = lines.lines().collect();
