@@ -1,6 +1,6 @@
 //! The error type of the library. A user error states where the problem is, what is wrong, and what the user can do.
-//! The program prints the [`Error`] and then its [`Error::remedy`]. Errors of the system and of other libraries
-//! remain available through [`std::error::Error::source`].
+//! The program prints the [`Error`] and then its [`Error::remedy`]. Errors of the operating system and of other
+//! libraries remain available through [`std::error::Error::source`].
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Jobs: computations that the executors of a cluster run on every shard of some data.
+//! Defines jobs: computations that the executors (worker processes) of a cluster run on every shard of some data. The
+//! driver is the process that starts the jobs and receives the results.
 //!
 //! ```text
 //! driver: job ──► every shard: state, map ──► partials ──merge──► driver
@@ -7,13 +8,13 @@
 //!
 //! To add a job, implement [`Job`] for a type and add a line to the registry of `planetree-cluster`. That crate does
 //! everything else: it sends and repeats requests, keeps each shard on the same executor, caches and rebuilds states,
-//! and merges partials. If there are many partials, executors merge them. A request may be repeated at any time, so the
-//! result of [`Job::map`] may depend only on the job, the data and the state.
+//! and merges partials. If there are many partials, executors merge them. A request may be repeated at any time, so
+//! the result of [`Job::map`] may depend only on the job, the data and the state.
 //!
 //! - *shard*: a subset of the parts of the data, such as row groups, that one executor works on;
 //! - *partial*: the result for one shard, or for several shards after merging;
-//! - *state*: a value that an executor caches between the jobs of a command;
-//! - *snapshot*: a value that the driver sends. An executor rebuilds a lost state from the snapshot and the data.
+//! - *state*: a value that an executor caches between jobs that belong to the same command;
+//! - *snapshot*: a value from which, together with the data, an executor rebuilds a lost state. The driver sends it.
 
 use crate::error::{Error, Result};
 use crate::storage::Location;
@@ -30,8 +31,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The data that the job runs on.
     type Data: JobData;
 
-    /// The state that an executor caches between the jobs of a command, or `()` if there is none. Jobs with the same
-    /// state type share the state. Several requests may use a state at the same time.
+    /// The state that an executor caches between jobs that belong to the same command, or `()` if there is none. Jobs
+    /// with the same state type share the state. Several requests may use a state at the same time.
     type State: Send + Sync + 'static;
 
     /// The snapshot from which a lost state is rebuilt, or `()` if there is none.
@@ -45,15 +46,15 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
         Self::Data::open(location)
     }
 
-    /// Creates a state. Returns `None` if a snapshot is needed but not given. The driver then repeats the request with
-    /// a snapshot.
+    /// Creates a state. Returns `None` if a snapshot is needed but not given. The driver then repeats the request
+    /// with a snapshot.
     fn prepare(
         &self,
         snapshot: Option<Self::Snapshot>,
         shard: &Shard<'_, Self::Data>,
     ) -> Result<Option<Self::State>>;
 
-    /// Returns the approximate memory of a state in bytes, which counts towards the limit of an executor's cache.
+    /// Returns the approximate size of a state in bytes, which counts towards the limit of an executor's cache.
     fn state_bytes(_state: &Self::State) -> u64 {
         0
     }
@@ -82,16 +83,16 @@ pub enum Scope {
     Data,
 }
 
-/// Data that jobs run on. All processes of a cluster can open it.
+/// Data that jobs run on. Every process of a cluster can open the data.
 pub trait JobData: Send + Sync + Sized + 'static {
     /// Opens the data.
     fn open(location: &Location) -> Result<Self>;
 
-    /// Returns a key that identifies the content and its division into parts. Executors compare their key with the
-    /// driver's key, to detect that they see different data.
+    /// Returns a key that identifies the content of the data and the division into parts. An executor compares its
+    /// key with the driver's key, to detect that the two processes see different data.
     fn content_key(&self) -> Result<String>;
 
-    /// Returns the error for data whose content differs from the data on the driver.
+    /// Returns the error for an executor whose data differ from the data on the driver.
     fn mismatch(place: &str) -> Error;
 }
 
@@ -106,7 +107,7 @@ pub struct Shard<'a, D> {
 
 /// The result for one shard, or for several shards after merging.
 pub trait Partial: Serialize + DeserializeOwned + Send + 'static {
-    /// Merges the partial of the following shards into this one.
+    /// Merges the partial `other` into this one. The shards of `other` come after the shards of this partial.
     fn merge(&mut self, other: Self) -> Result<()>;
 
     /// Merges partials in order, pairwise as in a balanced tree. Returns `None` if there are no partials.
@@ -125,7 +126,7 @@ pub trait Partial: Serialize + DeserializeOwned + Send + 'static {
         Ok(partials.pop())
     }
 
-    /// Returns whether the fields are consistent. This is checked whenever a partial is received.
+    /// Checks whether the fields are consistent. It is called whenever a partial is received.
     fn is_valid(&self) -> bool {
         true
     }

@@ -1,12 +1,12 @@
-//! Progress of long steps. Workers report to a meter, and a progress display may show it. Results never depend on a
-//! meter.
+//! Reports the progress of long steps. The threads that do the work call a meter, which may update a progress
+//! display. Meters never influence results.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Receives the progress of a step from any thread.
 pub trait Meter: Debug + Send + Sync {
-    /// Starts or restarts the step. `total` is the total amount of work, if known.
+    /// Starts the step, or starts it again from zero. `total` is the total amount of work, if known.
     fn begin(&self, total: Option<u64>);
     /// Adds `by` to the amount of completed work.
     fn advance(&self, by: u64);

@@ -1,5 +1,5 @@
-//! Counter-based random numbers. A stream depends only on its key, such as (seed, tree, node, query), and not on
-//! earlier draws from other streams. The order in which threads work therefore cannot change a result.
+//! Generates counter-based random numbers. A stream depends only on its key, such as (seed, tree, node, query), and
+//! not on earlier draws from other streams. The order in which threads work therefore cannot change a result.
 
 /// Mixes a key into 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
 #[inline]

@@ -1,4 +1,4 @@
-//! Parsing and formatting of sizes and counts, such as `512MiB`, `2g` and `1,000,000`.
+//! Parses and formats sizes and counts, such as `512MiB`, `2g` and `1,000,000`.
 
 /// Parses a size such as `512MiB`, `2g` or `1000000` and returns the number of bytes. All units are powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! Suggestions for misspelt names.
+//! Suggests similar names for a misspelt name.
 
 /// Returns up to three of the names that are most similar to `written`, or none if no name is similar enough.
 pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {

@@ -1,5 +1,5 @@
-//! Compact binary encoding of the responses of cluster workers, with variable-length integers and length-prefixed
-//! lists.
+//! Encodes and decodes the messages between the processes of a cluster in a compact binary form, with variable-length
+//! integers and length-prefixed lists.
 
 use crate::error::{Error, Result};
 
@@ -25,7 +25,7 @@ impl WireWriter {
         self.bytes.push(value as u8);
     }
 
-    /// Writes a signed integer in zigzag encoding.
+    /// Writes a signed integer in zigzag encoding, in which numbers near zero take few bytes.
     #[inline]
     pub fn signed(&mut self, value: i64) {
         self.count((value << 1 ^ value >> 63) as u64);
@@ -41,12 +41,12 @@ impl WireWriter {
         self.bytes.push(value);
     }
 
-    /// Writes the bits of a number of single precision.
+    /// Writes an `f32` as four little-endian bytes.
     pub fn single(&mut self, value: f32) {
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
-    /// Writes length-prefixed bytes.
+    /// Writes the number of bytes, followed by the bytes.
     pub fn list(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
@@ -75,7 +75,7 @@ impl<'a> WireReader<'a> {
         self.rest.is_empty()
     }
 
-    /// Number of bytes that are left.
+    /// Returns the number of bytes that have not been read yet.
     pub fn len(&self) -> usize {
         self.rest.len()
     }
@@ -124,18 +124,18 @@ impl<'a> WireReader<'a> {
         Ok(f64::from_bits(u64::from_le_bytes(bytes)))
     }
 
-    /// See [`WireWriter::byte`].
+    /// Reads a byte written by [`WireWriter::byte`].
     pub fn byte(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
 
-    /// See [`WireWriter::single`].
+    /// Reads a number written by [`WireWriter::single`].
     pub fn single(&mut self) -> Result<f32> {
         let bytes = self.take(4)?.try_into().map_err(|_| malformed())?;
         Ok(f32::from_bits(u32::from_le_bytes(bytes)))
     }
 
-    /// See [`WireWriter::list`].
+    /// Reads bytes written by [`WireWriter::list`].
     pub fn list(&mut self) -> Result<&'a [u8]> {
         let length = self.length(1)?;
         self.take(length)

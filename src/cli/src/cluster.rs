@@ -1,4 +1,4 @@
-//! `planetree scheduler` and `planetree executor`
+//! Implements `planetree scheduler` and `planetree executor`.
 
 use super::options::ThreadOptions;
 use clap::Args;

@@ -1,4 +1,5 @@
-//! `planetree completions` and `planetree man`: shell completions and manual pages, generated from the command line.
+//! Implements `planetree completions` and `planetree man`: prints shell completions and manual pages, which are
+//! generated from the definition of the command line.
 
 use clap::{Args, Command};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `planetree convert`
+//! Implements `planetree convert`.
 
 use super::names::parse_names;
 use super::options::{JsonOptions, StoreOptions, ThreadOptions};

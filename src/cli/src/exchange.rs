@@ -1,4 +1,4 @@
-//! `planetree export` and `planetree import`
+//! Implements `planetree export` and `planetree import`.
 
 use super::names::parse_names;
 use super::options::StoreOptions;

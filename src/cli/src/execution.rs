@@ -1,4 +1,4 @@
-//! Options that decide where a command runs: on threads of this machine or on a cluster.
+//! Defines the options that decide where a command runs: on threads of this machine or on a cluster.
 
 use super::options::{StoreOptions, ThreadOptions};
 use super::remote::{RemoteCluster, SecurityOptions};

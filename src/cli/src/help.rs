@@ -1,5 +1,4 @@
-//! Parts of `--help` that are generated from the tables of presets, metrics and conventions, so that they stay up to
-//! date.
+//! Generates parts of `--help` from the tables of presets, metrics and conventions, so that they stay up to date.
 
 use planetree_metric as metric;
 use planetree_train::config;

@@ -1,4 +1,4 @@
-//! The command line: parses arguments, turns them into requests to the other crates, and prints the results.
+//! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -36,7 +36,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Display order of the options that all commands share. It is larger than the number of options of any command, so
-/// that they come last, and smaller than the order of `--help` and `--version`, which is 999.
+/// that these options come last, and smaller than the order of `--help` and `--version`, which is 999.
 const GLOBAL_ORDER: usize = 900;
 
 /// Learning to rank with gradient-boosted trees and random forests

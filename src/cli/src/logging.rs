@@ -1,5 +1,5 @@
-//! Log messages on standard error. Only planetree's own messages are printed, because dependencies may log confidential
-//! data.
+//! Prints log messages on standard error. Only planetree's own messages are printed, because dependencies may log
+//! confidential data.
 
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
@@ -15,6 +15,6 @@ pub fn start(level: Level, quiet: bool) {
         .without_time()
         .with_ansi(false);
     let ours = Targets::new().with_target("planetree", level);
-    // This fails if logging was already started, which keeps its first level.
+    // This fails if logging was already started. The first level then stays in effect.
     let _ = tracing_subscriber::registry().with(lines).with(ours).try_init();
 }

@@ -1,4 +1,4 @@
-//! Files of feature names.
+//! Parses files of feature names.
 
 use planetree_base::error::{Error, Result};
 use planetree_data::ingest::check_feature_names;

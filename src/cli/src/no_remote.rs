@@ -1,4 +1,4 @@
-//! The items of `remote.rs` for builds without cluster support. There is no cluster, and requesting one is an error.
+//! Replaces `remote.rs` in builds without cluster support. There is no cluster, and requesting one is an error.
 
 use clap::Args;
 use planetree_base::error::{Error, Result};

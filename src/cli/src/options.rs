@@ -1,4 +1,4 @@
-//! Options that several commands share, each declared once.
+//! Defines the options that several commands share.
 
 use super::help;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `planetree predict`
+//! Implements `planetree predict`.
 
 use super::execution::ExecutionOptions;
 use super::progress::CountProgress;

@@ -1,4 +1,5 @@
-//! The cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster support.
+//! Represents the cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster
+//! support.
 
 pub use super::cluster::SecurityOptions;
 
@@ -34,7 +35,7 @@ impl RemoteCluster {
         Ok(RemoteCluster(Arc::new(Cluster::new(parsed, security.read()?, threads, instance_credentials))))
     }
 
-    /// Returns the backend that holds the rows of a training.
+    /// Returns the cluster as a backend for training.
     pub fn backend(&self) -> Arc<dyn Backend> {
         self.0.clone()
     }
@@ -72,7 +73,7 @@ impl RemoteCluster {
         })
     }
 
-    /// Returns the network traffic of a training, with quantiles of the time and size of its tree levels.
+    /// Returns the network traffic of a training run, with quantiles of the time and size of its tree levels.
     pub fn level_traffic(&self) -> Value {
         let traffic = self.0.traffic();
         let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {

@@ -1,4 +1,4 @@
-//! `planetree report`
+//! Implements `planetree report`.
 
 use super::options::{StoreOptions, ThreadOptions, split_name};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `planetree run`
+//! Implements `planetree run`.
 
 use super::options::StoreOptions;
 use clap::Args;

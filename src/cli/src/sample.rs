@@ -1,4 +1,4 @@
-//! `planetree sample`
+//! Implements `planetree sample`.
 
 use super::progress::ByteProgress;
 use clap::Args;

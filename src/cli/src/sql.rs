@@ -1,4 +1,4 @@
-//! `planetree sql`
+//! Implements `planetree sql`.
 
 use super::execution::ExecutionOptions;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! The option `--stats`, which writes the time and memory of a command to a JSON file.
+//! Implements the option `--stats`, which writes the time and memory of a command to a JSON file.
 
 use clap::Args;
 use planetree_base::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Parsing of cluster addresses, and the check of which addresses may be bound without encryption.
+//! Parses cluster addresses, and checks which addresses may be bound without encryption.
 
 use planetree_base::error::{Error, Result};
 use std::borrow::Cow;
@@ -28,12 +28,13 @@ pub enum Address {
 /// Tuning options of an address, such as `?shares=8&merge=0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Number of shares. `None` means one per executor.
+    /// Number of shares, which are ranges of row groups that one executor works on. `None` means one per executor.
     pub shares: Option<usize>,
-    /// Number of merge tasks, or 0 to merge on the driver only. `None` means that it depends on the number of shares.
+    /// Number of tasks that merge the results of shares on executors, or 0 to merge on the driver only. `None` means
+    /// that the number depends on the number of shares.
     pub merge: Option<usize>,
-    /// Number of requests that a level of a tree is split into, so that executors compute one while the reply to
-    /// another is in transit.
+    /// Number of requests that a level of a tree is split into, so that executors compute the reply to one request
+    /// while the reply to another is in transit. `None` means one.
     pub overlap: Option<usize>,
 }
 

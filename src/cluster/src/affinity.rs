@@ -1,5 +1,6 @@
-//! Assignment of shares to executors. A share returns to the executor that processed it last, because its codes and
-//! scores are cached there. It moves if that executor is gone or if another executor has much less load.
+//! Assigns shares (ranges of row groups) to executors. A share returns to the executor that processed it last,
+//! because the bin numbers and scores of its rows are cached there. It moves if that executor is gone or if another
+//! executor has much less load.
 
 use super::node::RoundExec;
 use super::share::{groups_of, key_of};
@@ -21,8 +22,8 @@ pub struct ShareAffinity {
     homes: Mutex<HashMap<String, String>>,
 }
 
-/// Maximum number of shares whose executor is remembered. If it is exceeded, all are forgotten. This only costs time,
-/// because states are then rebuilt on other executors.
+/// Maximum number of shares whose executor is remembered. If there are more, all are forgotten. This only costs time,
+/// because other executors may then have to rebuild the cached states.
 const MOST_HOMES: usize = 100_000;
 
 impl ShareAffinity {
@@ -130,8 +131,8 @@ impl DistributionPolicy for ShareAffinity {
     }
 }
 
-/// Returns the key of the share that each partition of a stage processes, or `None` if the stage does not run one of
-/// our requests.
+/// Returns, for each partition of a stage, the key of the share that it processes. Returns `None` if the stage
+/// does not run a job, for example because it belongs to an SQL query.
 fn keys_of(stage: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
     let children = stage.children();
     let round = children.first()?.downcast_ref::<RoundExec>()?;

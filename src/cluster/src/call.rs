@@ -1,4 +1,4 @@
-//! Runs a job on all shares of a dataset.
+//! Runs a job on all shares of a dataset, which are ranges of row groups.
 
 use super::client::{ClusterRequest, SchedulerClient};
 use super::merge::MergePlan;
@@ -18,15 +18,15 @@ pub struct JobCall<'a, J: Job> {
     pub snapshot: &'a J::Snapshot,
     /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// The file group that identifies each share.
+    /// One file group per share, which identifies the share.
     pub groups: &'a [FileGroup],
-    /// How executors merge the partials. `None` means that they do not.
+    /// How executors merge the partials, which are the results of the shares. `None` means that they do not.
     pub merge_plan: Option<MergePlan>,
 }
 
 impl SchedulerClient {
-    /// Runs a job and returns its partials in order. There is one partial per share, or one per block if executors
-    /// merge the shares.
+    /// Runs a job and returns its partials in order. There is one partial per share. If executors merge the shares,
+    /// there is one partial per block instead, merged over all shares.
     pub fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
         let blocks = call.merge_plan.map_or(1, |plan| plan.blocks());
         let replies = self.ask(&ClusterRequest {

@@ -1,5 +1,6 @@
-//! The driver's connection to the scheduler. Each request is sent as a physical plan, and the replies of all shares are
-//! returned in order. Transient failures are retried. If an executor is lost, the engine itself repeats its tasks.
+//! Sends the driver's requests to the scheduler. Each request is sent as a physical plan, and the replies of all
+//! shares (ranges of row groups) are returned in order. Transient failures are retried. If an executor is lost, the
+//! engine itself repeats its tasks.
 
 use super::codec::RoundCodec;
 use super::merge::{ALL_SHARES, MergePlan};
@@ -34,8 +35,8 @@ pub const MESSAGE_BYTES: usize = 256 << 20;
 /// How long failed requests are retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long failed requests are retried before the first reply has arrived. It is shorter, because early failures
-/// usually have a wrong configuration as their cause.
+/// How long failed requests are retried before the first reply has arrived. It is shorter, because a wrong
+/// configuration is the usual cause of early failures.
 const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long executors may take to answer a probe.
@@ -73,16 +74,16 @@ pub struct Traffic {
 pub struct ClusterRequest<'a> {
     /// The task that every share executes.
     pub task: &'a Task,
-    /// The serialised job, or no bytes if the task is not to run a job.
+    /// The serialised job; empty if the task does not run a job.
     pub job: Vec<u8>,
     /// Serialises the snapshot that executors build their state from if they do not have it.
     pub snapshot: &'a dyn Fn() -> Vec<u8>,
     /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// The file group that identifies each share.
+    /// One file group per share, which identifies the share.
     pub groups: &'a [FileGroup],
-    /// How executors merge the partials, and the name of the job. Replies then contain one block each, merged over all
-    /// shares.
+    /// How executors merge the results of shares, and the name of the job; `None` if they do not. Each reply to a
+    /// merged request contains one block, merged over all shares.
     pub merge: Option<(MergePlan, &'static str)>,
 }
 
@@ -292,7 +293,7 @@ impl SchedulerClient {
         }
     }
 
-    /// Returns the error to report if a failure is permanent, so that retrying cannot help.
+    /// Returns the error to report if a failure is permanent, or `None` if a retry may help.
     fn is_final(&self, text: &str) -> Option<Error> {
         let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
         if says(&["certificate", "Certificate", "fatal alert"]) {
@@ -382,7 +383,7 @@ impl SchedulerClient {
     }
 }
 
-/// Returns a name for a command that is unique across machines and processes.
+/// Returns a name for a command. The name is unique across machines and processes.
 pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())

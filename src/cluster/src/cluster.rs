@@ -1,4 +1,4 @@
-//! A cluster as seen by the driver.
+//! Connects the driver to a cluster, and implements the backend that trains models on the cluster.
 
 use super::address::Address;
 use super::client::{MESSAGE_BYTES, SchedulerClient, Traffic, run_name};
@@ -19,7 +19,7 @@ use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
     BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
-    ObjectiveParameters, PairLoss, Parameters,
+    ObjectiveParameters, PairwiseLoss, Parameters,
 };
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
 use planetree_train::tree::worker_partitions;
@@ -27,8 +27,8 @@ use planetree_train::{Backend, TrainRequest};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A cluster, either already running or started on first use. Its executors hold the rows of a training, score rows or
-/// evaluate rankings.
+/// A cluster, either already running or started on first use. Its executors hold the rows of a training run, score
+/// rows or evaluate rankings.
 pub struct Cluster {
     address: Address,
     security: Security,
@@ -58,15 +58,15 @@ impl Connection {
     }
 }
 
-/// The training in progress. It owns the connection, so that the cluster lives as long as the training.
+/// The training run in progress. It owns the connection, so that the cluster lives as long as the training run.
 struct ActiveTraining {
     session: Arc<TrainingSession>,
     _connection: Connection,
 }
 
 impl Cluster {
-    /// Creates a cluster that is connected to on first use. If the address is local, it is started then, and its
-    /// executors share the given number of threads.
+    /// Creates a cluster that is connected to on first use. If the address is local, the cluster is started on first
+    /// use, and its executors share the given number of threads.
     pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
         Cluster {
             address,
@@ -78,7 +78,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the traffic of the current training, or of the last closed connection if no training is in progress.
+    /// Returns the traffic of the current training run, or of the last closed connection if no training run is in
+    /// progress.
     pub fn traffic(&self) -> Traffic {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         match &*training {
@@ -152,15 +153,15 @@ impl Cluster {
     }
 }
 
-/// Checks whether a cluster supports a boosted training. Otherwise, returns the name of the unsupported feature as an
-/// error.
+/// Checks whether a cluster supports training with these boosting parameters. If not, returns the name of an
+/// unsupported feature as an error.
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
         BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
         BoostCandidates::Exact => return Err("a model with these candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
-        && matches!(pairwise.loss, PairLoss::Logistic { unbiased: true, .. })
+        && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
     {
         return Err("an unbiased objective");
     }
@@ -170,8 +171,8 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
     }
 }
 
-/// Returns the partitions of each of at most `most` shares. With streaming candidates, all partitions of a worker go to
-/// the same share.
+/// Divides the partitions of a dataset into at most `most` shares. If each worker builds its own streaming
+/// histograms, all partitions of a worker go to the same share.
 fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let candidates = parameters.boost().map(|boost| boost.candidates);
     let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
@@ -183,7 +184,8 @@ fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize
 
 /// Checks that the bins are small enough to be sent to executors in one message.
 fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
-    /// Maximum serialised size of a distinct value, which is sent both as a cut and as a centre.
+    /// Maximum serialised size of a distinct value, which is sent both as a boundary of a bin and as the centre of a
+    /// bin.
     const BYTES: usize = 10;
     let values: usize = data.binning.features.iter().map(FeatureBins::codes).sum();
     if values > MESSAGE_BYTES / BYTES {

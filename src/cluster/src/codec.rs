@@ -1,4 +1,4 @@
-//! Serialisation of our plan nodes. All other nodes are left to the engine's own codec.
+//! Serialises planetree's own plan nodes. All other nodes are left to the engine's codec.
 
 use super::merge::{MergeBlocks, MergeExec};
 use super::node::{RoundExec, RoundRequest};
@@ -10,7 +10,7 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use planetree_base::wire::{WireReader, WireWriter};
 use std::sync::Arc;
 
-/// Prefixes that mark our plan nodes in serialised form. The engine's own encodings never start with them.
+/// Prefixes that mark planetree's plan nodes in serialised form. The engine's own encodings never start with them.
 const ROUND: &[u8] = b"\xFFplanetree round\xFF";
 const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 

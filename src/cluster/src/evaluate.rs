@@ -1,4 +1,4 @@
-//! Evaluation of rankings on a cluster. Executors evaluate the queries of row groups. The driver joins queries that
+//! Evaluates rankings on a cluster. Executors evaluate the queries of row groups. The driver joins queries that
 //! continue in the next row group, and aggregates the values in row order.
 
 use super::cluster::{Cluster, place_of};

@@ -1,5 +1,5 @@
-//! Execution of tasks on an executor. Between the requests of a command, it caches the open data and the states of
-//! jobs. A state that is missing or outdated is rebuilt from the data, or from a snapshot that the driver sends.
+//! Executes tasks on an executor. Between the requests of a command, the executor caches the open data and the states
+//! of jobs. A state that is missing or outdated is rebuilt from the data, or from a snapshot that the driver sends.
 
 use super::registry::RegisteredJob;
 use super::share::{key_of, parts_of};
@@ -49,11 +49,11 @@ pub fn set_limit(bytes: u64) {
     lock(&CACHE.index).limit = Some(bytes);
 }
 
-/// A task for one share, as it arrives in a plan.
+/// Request to execute a task on one share (a range of row groups), decoded from the plan that the scheduler sent.
 pub struct ShardRequest<'a> {
     /// The task to execute.
     pub task: &'a Task,
-    /// Maximum number of blocks that the reply may consist of.
+    /// Maximum number of blocks in the reply, which are pieces of the result that can be merged independently.
     pub blocks: usize,
     /// The serialised job.
     pub job: &'a [u8],
@@ -99,7 +99,7 @@ pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u
     (parts.first().map_or(0, |first| *first as u64), replies)
 }
 
-/// Runs a job on a shard and returns the blocks of its partial as replies.
+/// Runs a job on a share and returns the blocks of its result as replies.
 pub fn run<J: Job>(cache: &ExecutorCache, request: &ShardRequest<'_>) -> Result<Vec<Reply>> {
     let job: J = unpack(request.job)?;
     let data = cache.data(request.task, &job)?;
@@ -154,7 +154,7 @@ impl CacheSlot {
 }
 
 impl ExecutorCache {
-    /// Returns the open data of a command, or an error if their content differs from what the driver has.
+    /// Returns the task's dataset, and opens it unless it is cached. Fails if its content differs from the driver's copy.
     fn data<J: Job>(&self, task: &Task, job: &J) -> Result<Arc<J::Data>> {
         let slot = self.slot(task, type_name::<J::Data>());
         let mut held = lock(&slot.held);

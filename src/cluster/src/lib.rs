@@ -1,9 +1,9 @@
-//! Distributed execution of [jobs](planetree_base::job). Apache Ballista provides the scheduler, the executors and task
-//! retries; this crate adds two plan nodes, a cache on executors, and the driver's side of trainings, predictions and
-//! evaluations.
+//! Runs [jobs](planetree_base::job) on a cluster. Apache Ballista provides the scheduler, the executors and task
+//! retries; this crate adds two plan nodes, a cache on executors, and the driver's side of training, prediction and
+//! evaluation.
 //!
 //! ```text
-//! driver: job ──request──► scheduler ──one task per share──► executors: cached states, such as codes and scores
+//! driver: job ──request──► scheduler ──one task per share──► executors: cached states (bin numbers, scores)
 //!            ▲                                                  │ the single-machine kernel
 //!            └──────────────── merged partials ─────────────────┘
 //! ```
@@ -13,6 +13,8 @@
 //!
 //! - *share*: a range of neighbouring row groups held by one executor; a job calls it a shard;
 //! - *request*: a job, sent to all shares;
+//! - *partial*: the result of a job for one share, or for several shares after merging. It can be cut into *blocks*,
+//!   which are merged independently of each other;
 //! - *reply*: the partial of one share, or the reason why there is none.
 
 mod address;

@@ -1,6 +1,6 @@
-//! A cluster on this machine, for tests and experiments. It consists of a scheduler and executors, each in its own
-//! process. Their standard input is a pipe from the process that started them. The pipe closes when that process ends,
-//! even if it is killed, and they then exit.
+//! Starts a cluster on this machine, for tests and experiments. It consists of a scheduler and executors, each in its
+//! own process. Their standard input is a pipe from the process that started them. The pipe closes when that process
+//! ends, even if it is killed, and they then exit.
 
 use super::client::SchedulerClient;
 use super::task::ExecutorIdentity;

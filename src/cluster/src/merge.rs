@@ -1,5 +1,6 @@
-//! Merging of partials on executors. Each merge task merges some of the blocks over all shares, so the amount of data
-//! that the driver receives does not grow with the number of executors.
+//! Merges partials, which are the results of a job for the shares of the data, on executors. A partial consists of
+//! blocks, and each merge task merges some of the blocks over all shares. Therefore the amount of data that the
+//! driver receives does not grow with the number of executors.
 //!
 //! ```text
 //! shares: partials in blocks ──by block──► merge tasks: merged over all shares ──► driver
@@ -44,7 +45,7 @@ impl MergePlan {
         self.mergers * BLOCKS_EACH
     }
 
-    /// Extends a plan so that the replies are merged by the given job.
+    /// Extends a plan so that its replies are merged by the merge function of the given job.
     pub fn of(&self, job: &str, replies: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
         let shuffled = RepartitionExec::try_new(replies, by_block)?;
@@ -52,7 +53,7 @@ impl MergePlan {
     }
 }
 
-/// Plan node that merges blocks. All replies with the same block must be in the same partition of its input.
+/// Plan node that merges blocks. All replies with the same block number must be in the same partition of its input.
 pub type MergeExec = OperatorExec<MergeBlocks>;
 
 /// The operator of [`MergeExec`].
@@ -155,7 +156,7 @@ mod tests {
             [((2, 0), Reply::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
         );
         assert_eq!(merged[&(2, 0)].sender, "far");
-        // Weighted and unweighted cells cannot be merged.
+        // Weighted and unweighted histogram cells cannot be merged.
         let weighted = Reply::Block { of: 2, partial: cells(true, 1) };
         let mixed = to_batches(3, 0, &weighted, "far").into_iter().collect::<Result<Vec<_>>>().unwrap();
         assert!(merge(&[batches.clone(), mixed].concat(), Level::NAME).is_err());

@@ -1,5 +1,6 @@
-//! Representation of a request as a physical plan, which is one node over a scan of the dataset's files. Each partition
-//! of the plan is a share, and the executor that runs the partition executes the task of the node on it.
+//! Represents a request as a physical plan, which is one node over a scan of the dataset's files. Each partition of
+//! the plan is a share (a range of row groups), and the executor that runs the partition executes the node's task on
+//! the share.
 //!
 //! The scan is never executed. It exists because the engine distributes work by the file groups of a scan. The data are
 //! read by our own reader, which checks every byte against the dataset's manifest.
@@ -39,7 +40,7 @@ pub struct RoundRequest {
     /// Serialised snapshot for executors that lack the state. It is empty if all executors are expected to have the
     /// state.
     pub snapshot: Vec<u8>,
-    /// Serialised job, or no bytes if the task is not to run a job.
+    /// Serialised job; empty if the task does not run a job.
     pub job: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
-//! SQL queries on a cluster. The engine's own operators, stages and shuffles execute them; this module adds our
-//! functions and object stores to the client, the scheduler and the executors. The client sends physical plans, because
-//! a serialised logical plan would lose the table names, which are paths.
+//! Runs SQL queries on a cluster. The engine's own operators, stages and shuffles execute them; this module adds
+//! planetree's functions and object stores to the client, the scheduler and the executors. The client sends physical
+//! plans, because a serialised logical plan would lose the table names, which are paths.
 
 use super::client::{MESSAGE_BYTES, run_name};
 use super::cluster::Cluster;
@@ -164,7 +164,8 @@ impl ObjectStoreRegistry for LazyStores {
     }
 }
 
-/// Object stores of the scheduler, all of which are empty. It only forwards plans, so it needs no credentials.
+/// Object stores of the scheduler, all of which are empty. The scheduler only forwards plans, so it needs no
+/// credentials.
 #[derive(Debug, Default)]
 struct NoStores {
     known: DefaultObjectStoreRegistry,

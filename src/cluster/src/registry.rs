@@ -1,4 +1,4 @@
-//! The table of all jobs that executors can run.
+//! Lists all jobs that executors can run.
 
 use super::executor::{ExecutorCache, ShardRequest, run};
 use super::task::Reply;
@@ -23,9 +23,9 @@ const JOBS: &[RegisteredJob] = &[
 /// A job that can be found by its name.
 pub struct RegisteredJob {
     name: &'static str,
-    /// Runs the job on a shard and returns the blocks of its partial.
+    /// Runs the job on a shard (a range of row groups) and returns the blocks of its result.
     pub run: fn(&ExecutorCache, &ShardRequest<'_>) -> Result<Vec<Reply>>,
-    /// Merges serialised partials, given in the order of their shares.
+    /// Merges serialised results of shards, given in the order of the shards.
     pub merge: fn(&[Bytes]) -> Result<Bytes>,
 }
 

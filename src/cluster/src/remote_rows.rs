@@ -1,6 +1,7 @@
-//! Boosting on rows that the executors of a cluster hold, with one request per tree level. The request carries all
-//! splits of the tree so far, and the replies carry the histogram of one child of each split. A level may be split into
-//! several requests by feature, so that executors compute one while the replies to another are in transit.
+//! Trains boosted trees on rows that the executors of a cluster hold, with one request per tree level. The request
+//! carries all splits of the tree so far, and the replies carry the histogram of one child of each split. A level may
+//! be split into several requests by feature, so that executors compute the replies to one request while the replies
+//! to another are in transit.
 
 use super::session::TrainingSession;
 use planetree_base::error::{Error, Result};
@@ -23,29 +24,29 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The rows of a training, held by executors.
+/// The rows of a training run, held by executors.
 pub struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
     parameters: BoostSettings,
-    /// Bins and row counts. The codes are on the executors.
+    /// Bins and row counts. The bin numbers of the rows are on the executors.
     data: Arc<BinnedData>,
-    /// The data from which executors rebuild the state of a share.
+    /// The data from which executors rebuild the state of a share, which is a range of row groups.
     snapshot: TrainingSnapshot,
     was_asked: bool,
-    /// The rules of streaming candidates, or `None` if workers do not send histograms of their own.
+    /// Rules of the streaming histograms that workers build, or `None` if workers build no histograms of their own.
     streaming: Option<StreamingRules>,
     /// The start of the tree being grown, and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
     /// The last finished tree. It is kept until all shares have added it to their scores.
     last: Option<Grown>,
-    /// The totals of the two children, for the best split of each node.
+    /// For each node with a split, the totals of the two children of its best split.
     children: HashMap<NodeId, [C; 2]>,
     root: Option<NodeHistogram<C>>,
     metrics: Vec<Mean>,
 }
 
 impl<C: WireCell> RemoteRows<C> {
-    /// Creates the driver's side of a training before its first tree.
+    /// Creates the driver's side of a training run before its first tree.
     pub fn new(
         session: Arc<TrainingSession>,
         parameters: &BoostSettings,
@@ -124,7 +125,7 @@ impl<C: WireCell> RemoteRows<C> {
     }
 }
 
-/// Returns the rules of streaming candidates, or `None` if workers need not build histograms of their own.
+/// Returns the rules of streaming histograms, or `None` if workers need not build histograms of their own.
 pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     match candidates {
         BoostCandidates::Streaming(streaming) => {
@@ -134,7 +135,7 @@ pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     }
 }
 
-/// Divides feature groups into parts with about the same number of cells. There is at least one part.
+/// Divides feature groups into parts with about the same number of histogram cells. There is at least one part.
 fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>> {
     let parts = parts.clamp(1, groups.len().max(1));
     let cells = |group: &usize| cells_of_group(binning, *group);
@@ -165,7 +166,7 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
     }
 }
 
-/// Moves the histograms of the given feature groups from `others` into `sums`, which belong to the same nodes.
+/// Moves the histograms of the given feature groups from `others` into `sums`. Both are for the same nodes.
 fn join<C: WireCell>(
     sums: &mut [NodeSums<C>],
     others: Vec<NodeSums<C>>,
@@ -326,7 +327,8 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
 }
 
 impl<C: Cell> Drop for RemoteRows<C> {
-    /// Tells executors to release the state of the training. If the message is lost, they release it after a timeout.
+    /// Tells executors to release the state of the training run. If the message is lost, they release it after a
+    /// timeout.
     fn drop(&mut self) {
         if self.was_asked {
             self.session.client.forget(&self.session.command, &self.session.groups);

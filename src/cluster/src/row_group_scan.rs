@@ -1,5 +1,5 @@
-//! Processing of many row groups in waves. The driver holds only a few results at a time, and executors compute the
-//! next wave while the driver processes the last one.
+//! Processes many row groups in waves, with one request for the row groups of each wave. The driver holds only a few
+//! results at a time, and executors compute the next wave while the driver processes the previous one.
 
 use super::call::JobCall;
 use super::client::SchedulerClient;
@@ -16,7 +16,8 @@ const MOST_ROWS: u64 = 1 << 20;
 /// Minimum number of rows per wave and share. For fewer rows, the overhead of a request is too high.
 const LEAST_ROWS: u64 = 1 << 16;
 
-/// The shares of a wave, as ranges of neighbouring row groups in ascending order.
+/// A wave, as ranges of neighbouring row groups in ascending order. Each range is a share, which one executor
+/// processes.
 pub type Wave = Vec<Range<usize>>;
 
 /// A job that runs on all row groups of a dataset, wave by wave.
@@ -34,7 +35,7 @@ pub struct RowGroupScan<'a, J: Job> {
 }
 
 impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
-    /// Passes all partials to `sink` in the order of the row groups, until it returns `false`.
+    /// Passes the results of all shares to `sink` in the order of the row groups, until `sink` returns `false`.
     pub fn run(&self, sink: &mut dyn FnMut(J::Partial) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
             // The channel has no buffer, so the driver consumes one wave while at most one other is computed or waits.

@@ -1,4 +1,4 @@
-//! Scoring of a dataset on a cluster. Executors score row groups with the same code as a single machine. The driver
+//! Scores a dataset on a cluster. Executors score row groups with the same code as a single machine. The driver
 //! receives the predictions in row order and writes them.
 
 use super::client::MESSAGE_BYTES;
@@ -16,8 +16,8 @@ use planetree_model::predict::{GroupPredictor, PredictReport, PredictedGroup, Sc
 
 impl Cluster {
     /// Scores a dataset and passes the predictions of each row group to `sink` in row order. If `parts` is set, they
-    /// include the prediction of every part of the model. The content of the model file is sent along, so executors
-    /// need no access to the file.
+    /// include the value of every part, that is, of every term of the model's sum. The content of the model file is
+    /// sent along, so executors need no access to the file.
     pub fn predict(
         &self,
         reader: &DatasetReader,

@@ -1,6 +1,6 @@
-//! Access control: mutual TLS with certificates signed by the cluster's authority, and a shared token. The engine's
-//! servers do not support encryption, so they listen on a loopback address behind a TLS proxy that requires client
-//! certificates.
+//! Controls access to a cluster: mutual TLS with certificates signed by the cluster's authority, and a shared token.
+//! The engine's servers do not support encryption, so they listen on a loopback address behind a TLS proxy that
+//! requires client certificates.
 
 use super::token::Token;
 use ballista_core::extension::{EndpointOverrideFn, SessionConfigExt};
@@ -114,8 +114,8 @@ impl Security {
     }
 
     /// Returns the address that the engine binds when clients connect to `outer`. Without encryption it is `outer`
-    /// itself. Otherwise a proxy binds `outer`, and the engine binds the same port on another loopback address, because
-    /// it announces the port that it binds.
+    /// itself. Otherwise a proxy binds `outer`, and the engine binds the same port on another loopback address,
+    /// because the engine announces the port that it binds.
     pub fn inner(&self, outer: SocketAddr) -> Result<SocketAddr> {
         if !self.uses_tls() {
             return Ok(outer);

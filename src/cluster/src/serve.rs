@@ -1,4 +1,5 @@
-//! The processes of a cluster, which are the engine's scheduler and executor extended with our plan nodes.
+//! Runs the processes of a cluster, which are the engine's scheduler and executor extended with planetree's plan
+//! nodes.
 
 use super::address::{MOST_OVERLAP, check_bind};
 use super::affinity::ShareAffinity;
@@ -98,8 +99,8 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
             no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
-            // Results must be kept for a while, because those of a query are fetched partition by partition. Those of a
-            // tree level are fetched once, immediately.
+            // Results must be kept for a while, because the results of a query are fetched partition by partition.
+            // The results of a tree level are fetched once, immediately.
             finished_job_data_clean_up_interval_seconds: 300,
             finished_job_state_clean_up_interval_seconds: 360,
             grpc_server_max_decoding_message_size: MESSAGE_BYTES as u32,

@@ -1,4 +1,4 @@
-//! Execution of the jobs of one training.
+//! Runs the jobs of one training run on a cluster.
 
 use super::address::Usage;
 use super::call::JobCall;
@@ -11,15 +11,15 @@ use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use std::sync::Arc;
 
-/// The connection and the shares of one training.
+/// The connection of one training run, and its shares, which are ranges of row groups.
 pub struct TrainingSession {
     /// Client of the scheduler.
     pub client: Arc<SchedulerClient>,
-    /// The command that all jobs of the training belong to.
+    /// The command that all jobs of the training run belong to.
     pub command: Command,
-    /// The file group that identifies each share.
+    /// One file group per share, which identifies the share.
     pub groups: Vec<FileGroup>,
-    /// Number of executors when the training began.
+    /// Number of executors when the training run began.
     pub executors: usize,
     /// Total threads of those executors.
     pub threads: usize,
@@ -28,13 +28,14 @@ pub struct TrainingSession {
 }
 
 impl TrainingSession {
-    /// Runs a job on all shares and merges their partials in order.
+    /// Runs a job on all shares and merges their results in order.
     pub fn run<J: Job>(&self, job: &J, snapshot: &J::Snapshot, is_first: bool) -> Result<J::Partial> {
         let partials = self.run_blocks(job, snapshot, is_first, None)?;
         Partial::merge_all(partials)?.ok_or_else(malformed)
     }
 
-    /// Runs a job on all shares. Returns one partial per share, or one per block if executors merge the shares.
+    /// Runs a job on all shares. Returns one result per share. If executors merge the shares, returns one per block
+    /// instead.
     pub fn run_blocks<J: Job>(
         &self,
         job: &J,
@@ -46,7 +47,7 @@ impl TrainingSession {
         self.client.run(&JobCall { command, job, snapshot, is_first, groups, merge_plan })
     }
 
-    /// Returns how executors merge partials, or `None` if only the driver merges them.
+    /// Returns how executors merge the results of shares, or `None` if only the driver merges them.
     pub fn merge_plan(&self) -> Option<MergePlan> {
         let mergers = self.usage.mergers(self.groups.len());
         (mergers > 0).then_some(MergePlan { mergers })

@@ -1,5 +1,5 @@
-//! Division of a dataset into shares. A share is a range of neighbouring row groups. It is identified by the location
-//! of the dataset and the numbers of the row groups, so executors need not know how many other shares there are.
+//! Divides a dataset into shares. A share is a range of neighbouring row groups. It is identified by the location of
+//! the dataset and the numbers of the row groups, so executors need not know how many other shares there are.
 
 use super::address::Address;
 use datafusion::datasource::listing::PartitionedFile;
@@ -22,7 +22,8 @@ pub fn check_place(place: &Location, address: &Address) -> Result<()> {
     }
 }
 
-/// Divides partitions into at most `most` ranges with about the same number of rows each.
+/// Divides partitions with the given numbers of rows into at most `most` ranges of about the same number of rows
+/// each.
 pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let shares = most.clamp(1, rows.len().max(1));
     let total: u64 = rows.iter().sum::<u64>().max(1);
@@ -49,8 +50,8 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// Returns the file group that represents each share in a plan. It has the location of the data, and row-group numbers
-/// instead of byte ranges.
+/// Returns one file group per share, which represents the share in a plan. It has the location of the data, and
+/// row-group numbers instead of byte ranges.
 pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     let path = place.trim_start_matches('/');
     let file = |part: usize| {

@@ -1,5 +1,6 @@
-//! Requests to executors and their replies. Tasks are small, because they travel inside plans. If an executor lacks the
-//! state that a task builds on, it reports this, and the task is sent again together with a snapshot of the state.
+//! Defines the requests to executors and their replies. Tasks are small, because they travel inside plans. If an
+//! executor lacks the state that a task builds on, it reports this, and the task is sent again together with a
+//! snapshot of the state.
 
 use planetree_base::compact::{self, Bytes};
 use planetree_base::error::{Error, Result};
@@ -79,7 +80,7 @@ impl Task {
 }
 
 /// Serialises and compresses a job or a snapshot. The result is never empty, so empty bytes can stand for a missing
-/// one.
+/// job or snapshot.
 pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
     compress(&compact::to_bytes(value))
 }
@@ -97,12 +98,13 @@ fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
     zstd::decode_all(bytes).map_err(|_| malformed())
 }
 
-/// The reply of a share. The bytes of `Identity` never change, so that all builds can read it.
+/// The reply for a share, which is a range of row groups. The encoding of `Identity` never changes, so that all
+/// builds can read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// The identity of the executor, in reply to a probe.
     Identity(ExecutorIdentity),
-    /// A block of a share's partial.
+    /// A block of the result (the partial) of a share.
     Block {
         /// Number of blocks that the partial of the share consists of.
         of: u64,

@@ -1,5 +1,5 @@
-//! Trainings, predictions and evaluations on a cluster whose executors run in this process. They cover everything
-//! except the engine's scheduling.
+//! Tests training, prediction and evaluation on a cluster whose executors run in this process. The tests cover
+//! everything except the engine's scheduling.
 
 use super::codec::RoundCodec;
 use super::{Address, Cluster, Security};
@@ -126,7 +126,7 @@ fn a_cluster_in_this_process_trains_the_same_models() {
     }
 }
 
-/// The limit leaves room for one state only, so that states are evicted and rebuilt all the time.
+/// The cache limit leaves room for one state only, so that states are evicted and rebuilt all the time.
 #[test]
 fn a_cluster_in_this_process_rebuilds_lost_states() {
     let room = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Authentication with a shared secret. Every request within a cluster must carry the token. The scheduler checks it
-//! with an interceptor. The engine starts the servers of executors itself, so these are behind a proxy that forwards
-//! only authenticated requests.
+//! Authenticates requests with a shared secret, the token. Every request within a cluster must carry the token. The
+//! scheduler checks it with an interceptor. The engine starts the servers of executors itself, so these are behind a
+//! proxy that forwards only authenticated requests.
 
 use planetree_base::error::{Error, Result};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Training of forests on a cluster. Trees are independent of each other, so each executor grows some of them from all
-//! rows of the dataset, which it holds as codes. The trees are distributed, not the rows.
+//! Trains forests on a cluster. Trees are independent of each other, so each executor grows some of them from all
+//! rows of the dataset, whose bin numbers it holds in memory. The trees are distributed, not the rows.
 
 use super::call::JobCall;
 use super::session::TrainingSession;
@@ -28,7 +28,7 @@ impl ClusterGrower {
         ClusterGrower { session, workers, snapshot, first: true.into() }
     }
 
-    /// Returns one file group per worker, which only identifies the worker.
+    /// Returns one file group per worker, which identifies the worker and names no file that is read.
     fn groups(&self) -> Vec<FileGroup> {
         let workers: Vec<Range<usize>> = (0..self.workers).map(|worker| worker..worker + 1).collect();
         file_groups(&format!("{}/trees", self.session.command.data), &workers)

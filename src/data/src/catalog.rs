@@ -1,15 +1,15 @@
-//! The datasets and tables below a directory, identified by their content.
+//! Lists the datasets and tables below a directory. They are recognised by their content, not by their names.
 
 use crate::dataset::MANIFEST;
 use crate::table::{TableKind, TableReader};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
-/// Name of the record of a pipeline run, in the run directory.
+/// Name of the file in which a pipeline run records its steps, in the directory of the run.
 pub const RUN_MANIFEST: &str = "run.json";
 
-/// Maximum depth of the search. Three levels are enough for a run, a cross-validation in the run, and one of its
-/// folds.
+/// Maximum depth of the search in directories. Three levels are enough for a pipeline run, a cross-validation within
+/// the run, and a fold of the cross-validation.
 const DEPTH: usize = 3;
 
 /// The type of a catalog entry.
@@ -26,7 +26,7 @@ pub enum CatalogKind {
 pub struct CatalogEntry {
     /// Path relative to the searched directory, without `.parquet`.
     pub name: String,
-    /// Whether it is a dataset or a table, and which kind of table.
+    /// Whether the entry is a dataset or a table, and which kind of table.
     pub kind: CatalogKind,
     /// Location of the dataset or table.
     pub location: Location,

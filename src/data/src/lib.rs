@@ -1,9 +1,10 @@
-//! Datasets: text, CSV and Parquet inputs are decoded into rows and written as Parquet files. A query never spans two
-//! row groups or files.
+//! Converts ranking data to datasets and reads datasets. Text, CSV and Parquet inputs are decoded into rows, which
+//! are written as Parquet files. A query never spans two row groups or files.
 //!
-//! [`ingest`] decodes inputs into [`rows`], [`convert`] orders them, [`dataset`] writes and reads them. [`source`]
-//! presents one or more datasets to training. [`table`] covers every other Parquet file that planetree writes.
-//! [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`] generates synthetic data.
+//! [`ingest`] decodes inputs into [`rows`], [`convert`] puts the rows in order, and [`dataset`] writes and reads
+//! them. [`source`] presents one or more datasets to training. [`table`] covers every other Parquet file that
+//! planetree writes. [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`]
+//! generates synthetic data.
 
 pub mod catalog;
 pub mod convert;

@@ -1,4 +1,4 @@
-//! Evaluation of rankings ([`evaluate`]) and significance tests between them ([`compare`]).
+//! Evaluates rankings ([`evaluate`]) and tests whether they differ significantly ([`compare`]).
 
 pub mod compare;
 pub mod evaluate;

@@ -25,9 +25,9 @@ pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u3
         let passed = span.len() as f64 - gained;
         let (low, high) = (f64::max(from, wrong), f64::min(to, wrong + passed));
         if high > low {
-            // The fraction of the span's relevant documents that count as found halfway between `low` and `high`.
-            // Unless ties are ordered best or worst first, the ROC curve is a straight line within a run of equal
-            // scores.
+            // The fraction of the relevant documents in this run of equal scores that count as found halfway between
+            // `low` and `high`. Unless ties are ordered best or worst first, the ROC curve is a straight line within
+            // a run.
             let share = match convention.binary_ties {
                 Ties::Worst => 0.0,
                 Ties::Best => 1.0,

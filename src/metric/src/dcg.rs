@@ -11,7 +11,8 @@ pub fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
             let labels = ranked.labels.iter().take(depth).enumerate();
             labels.map(|(rank, label)| convention.gain(*label) * convention.discount(rank)).sum()
         }
-        // Over all orders of ties, a document has each rank of its span equally often (McSherry & Najork 2008).
+        // Over all orders of documents with equal scores, each of these documents has each of the ranks that they
+        // share equally often (McSherry & Najork 2008).
         Spans::Averaged(ends) => spans(ends)
             .take_while(|span| span.start < depth)
             .map(|span| {

@@ -1,4 +1,4 @@
-//! Rank discounts.
+//! Computes rank discounts: the factors by which metrics multiply gains at each rank.
 //!
 //! Logarithms are computed by a Rust library rather than by the C library of the machine, so that all machines get
 //! identical bits.

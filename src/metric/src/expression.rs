@@ -1,4 +1,5 @@
-//! Formulas that compute a gain from the label `l`, such as `2^l-1` or `(l+1)^2`.
+//! Parses and evaluates formulas that compute a gain from the label `l`, such as `2^l-1` or `(l+1)^2`. The grammar
+//! is:
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }

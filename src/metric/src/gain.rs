@@ -1,4 +1,4 @@
-//! Gains: the values that metrics assign to labels.
+//! Computes gains: the values that metrics assign to labels.
 //!
 //! Powers are computed by a Rust library rather than by the C library of the machine, so that all machines get
 //! identical bits.
@@ -21,8 +21,9 @@ pub enum Gain {
     Expression(Expression),
 }
 
-/// The largest absolute value of a gain. With larger gains, small gains would be lost in sums with large ones, and
-/// sums would overflow. 2^label would also have to be capped, so that different labels would have the same gain.
+/// The largest allowed absolute value of a gain. In sums with larger gains, small gains would be lost to rounding,
+/// and the sums could overflow. Moreover, 2^label is capped for huge labels, so that different labels would have the
+/// same gain.
 pub const MOST_GAIN: f64 = 1e30;
 
 impl Gain {
@@ -102,7 +103,7 @@ pub fn gain(label: f32) -> f64 {
 
 #[cold]
 fn other_gain(label: f32) -> f64 {
-    /// Labels above this are treated as equal to it, because sums of their gains could overflow.
+    /// Labels above this are treated as equal to it, because their gains or sums of these gains could overflow.
     const MOST: f64 = 512.0;
     if label.is_nan() { 0.0 } else { libm::exp2(f64::from(label).min(MOST)) - 1.0 }
 }

@@ -98,7 +98,7 @@ impl Judge {
     }
 }
 
-/// Rejects columns of different lengths.
+/// Returns an error if the numbers of labels, scores and document ids differ.
 fn check(rows: &QueryRows<'_>) -> Result<(), Unfit> {
     let documents = rows.documents.map_or(rows.labels.len(), <[&str]>::len);
     if rows.scores.len() == rows.labels.len() && documents == rows.labels.len() {

@@ -1,4 +1,4 @@
-//! Ranking metrics: one value per query and metric, and means over queries that can be merged in any order.
+//! Computes ranking metrics: one value per query and metric, and means over queries that can be merged in any order.
 //!
 //! ```text
 //! metrics, convention ──► Judge ◄── labels, scores of a query

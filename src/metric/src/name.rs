@@ -1,4 +1,4 @@
-//! The table of metrics, with names, aliases and help, and the parser of metric names.
+//! Defines the table of metrics, with names, aliases and help, and parses metric names.
 
 use super::Metric;
 use planetree_base::error::{Error, Result};

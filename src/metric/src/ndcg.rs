@@ -1,4 +1,4 @@
-//! The ideal DCG, by which NDCG is normalised.
+//! Computes the ideal DCG, by which NDCG is normalised.
 
 use super::convention::Convention;
 use super::ranking::Scratch;

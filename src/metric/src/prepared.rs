@@ -1,4 +1,5 @@
-//! A metric prepared for repeated evaluation of a partition: everything that depends only on labels is computed once.
+//! Prepares a metric for repeated evaluation on the rows of one partition (a contiguous range of a dataset's
+//! queries): everything that depends only on labels is computed once.
 
 use super::convention::Convention;
 use super::mean::Mean;

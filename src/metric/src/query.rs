@@ -1,4 +1,4 @@
-//! The input of metrics, and the error for input that cannot be evaluated.
+//! Defines the input of metrics, and the error for input that cannot be evaluated.
 
 use planetree_base::error::Error;
 use std::fmt;

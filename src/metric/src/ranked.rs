@@ -1,4 +1,5 @@
-//! A query in ranked order, with ties broken as the convention says. One sort serves all metrics.
+//! Brings the documents of a query into ranked order, with ties broken as the convention says. One sort serves all
+//! metrics.
 
 use super::convention::{Convention, Ties, Width};
 use super::query::{QueryRows, Unfit};
@@ -11,14 +12,14 @@ use std::ops::Range;
 pub struct Ranked<'a> {
     /// Labels from the top, at least down to the depth of the metric.
     pub labels: &'a [f32],
-    /// Ties that the order of the labels does not resolve.
+    /// Ties that the order of `labels` leaves open, and how a metric treats them.
     pub ties: Spans<'a>,
     /// Number of documents of the query.
     pub documents: usize,
 }
 
-/// Spans of ranks that tied documents share, given by their end indices. If there are spans, all labels of the query
-/// are present.
+/// Spans of ranks that tied documents share, given by their end indices. If there are spans, [`Ranked::labels`] has
+/// all labels of the query.
 #[derive(Debug, Clone, Copy)]
 pub enum Spans<'a> {
     /// All ties are resolved by the order of the labels.

@@ -80,7 +80,8 @@ impl Scratch {
     }
 }
 
-/// Replaces the last document of `best` by a new document, and moves that ahead of all documents with lower scores.
+/// Replaces the last document of `best` by a new document, and moves the new document ahead of all documents with
+/// lower scores.
 #[inline]
 fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
     let mut at = best.len() - 1;

@@ -1,5 +1,5 @@
-//! The change of a metric when two documents are swapped, computed naively. The closed forms in the training
-//! objectives are tested against it.
+//! Computes how a metric changes when two documents are swapped, by evaluating the metric before and after. The
+//! formulas for this change in the training objectives are tested against this function.
 
 use super::Metric;
 use super::convention::Convention;

@@ -1,6 +1,6 @@
-//! Trained models. A model consists of parts, and each part belongs to a family ([`family`]). The other modules contain
-//! the model and its file format ([`model`]), prediction ([`predict`]), Shapley values ([`explain`]), and import and
-//! export for other programs ([`exchange`]).
+//! Trained models. The score of a model is a sum of parts, and each part belongs to a family, such as decision trees
+//! ([`family`]). The other modules contain the model and its file format ([`model`]), prediction ([`predict`]),
+//! Shapley values ([`explain`]), and import and export for other programs ([`exchange`]).
 
 pub mod exchange;
 pub mod explain;

@@ -1,4 +1,4 @@
-//! Conversion of input files to a dataset.
+//! Converts input files to a dataset.
 
 use planetree_base::error::Result;
 use planetree_base::storage::{Access, Location};

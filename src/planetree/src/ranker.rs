@@ -1,4 +1,4 @@
-//! Scoring and ranking of single queries in memory.
+//! Scores and ranks the documents of single queries in memory.
 
 use planetree_base::error::{Error, Result};
 use planetree_model::model::Model;
@@ -7,7 +7,7 @@ use planetree_model::predict::Scorer;
 /// Scores and ranks the documents of one query in memory, for use in a service.
 ///
 /// A ranker prepares the model once, when it is created. Pass all documents of a query together, because some models
-/// compare or normalise them.
+/// normalise values over the documents of a query, so that a score depends on the other documents.
 pub struct Ranker {
     scorer: Scorer,
     features: Vec<String>,
@@ -46,7 +46,8 @@ impl Ranker {
         Ok(scores)
     }
 
-    /// Returns the indices of the documents by descending score. Documents with equal scores stay in their order.
+    /// Returns the indices of the documents in descending order of scores. Documents with equal scores stay in the
+    /// order in which they were given.
     pub fn rank<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<usize>> {
         let scores = self.scores(documents)?;
         let mut order: Vec<usize> = (0..scores.len()).collect();

@@ -1,8 +1,9 @@
-//! The data and labels of charts, which `assets/charts.js` draws.
+//! Defines the data and labels of charts. `assets/charts.js` draws the charts in the browser.
 
 use serde::Serialize;
 
-/// A chart. The colours of its series are numbers from 1 to [`COLOURS`].
+/// A chart. A series is a set of values that are drawn in the same colour. Colours are numbered from 1 to
+/// [`COLOURS`].
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Chart {
@@ -21,13 +22,13 @@ pub enum Chart {
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// The edges of the bins, which are one more than there are bins.
+        /// The edges of the bins, in ascending order. There is one more edge than there are bins.
         edges: Vec<f64>,
-        /// The counts of each series.
+        /// The name, the colour and the counts of each series.
         series: Vec<CountSeries>,
-        /// A value that is marked for comparison.
+        /// A value that is marked by a line, to compare the others with it.
         reference: Option<f64>,
-        /// The colours of bins below, around and above the reference, which replace the colours of the series.
+        /// The colours of bins below, around and above the reference value. They replace the colours of the series.
         sides: Option<[usize; 3]>,
     },
     /// A bar chart with one bar per name.
@@ -39,7 +40,7 @@ pub enum Chart {
     },
     /// A bar chart whose bars consist of parts that add up to a whole.
     Stack {
-        /// The parts.
+        /// The legend of the parts.
         parts: Vec<LegendItem>,
         /// The bars.
         rows: Vec<StackRow>,
@@ -48,7 +49,7 @@ pub enum Chart {
     Intervals {
         /// The horizontal axis.
         x: Axis,
-        /// A value that is marked for comparison.
+        /// A value that is marked by a line, to compare the others with it.
         reference: Option<f64>,
         /// The intervals.
         rows: Vec<IntervalRow>,
@@ -57,14 +58,14 @@ pub enum Chart {
     Boxes {
         /// The horizontal axis.
         x: Axis,
-        /// A value that is marked for comparison.
+        /// A value that is marked by a line, to compare the others with it.
         reference: Option<f64>,
-        /// The legend of the marks.
+        /// The entries of the legend.
         parts: Vec<LegendItem>,
         /// The boxes.
         rows: Vec<BoxRow>,
     },
-    /// A heat map of shares.
+    /// A heat map in which the colour of a cell shows a fraction.
     Heat {
         /// The horizontal axis, along which the columns lie.
         x: Axis,
@@ -74,9 +75,9 @@ pub enum Chart {
         columns: Vec<String>,
         /// The names of the rows.
         rows: Vec<String>,
-        /// The share of each cell, from 0 to 1, row by row.
+        /// The fraction that each cell shows, from 0 to 1, row by row.
         shares: Vec<Vec<f64>>,
-        /// The counts that the shares are computed from.
+        /// The counts that the fractions are computed from.
         counts: Vec<Vec<u64>>,
     },
     /// A scatter plot, with the diagonal on which both values are equal.
@@ -85,7 +86,7 @@ pub enum Chart {
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// Whether points above the diagonal are better.
+        /// Whether points above the diagonal mean an improvement.
         higher: bool,
         /// The legend of the colours.
         parts: Vec<LegendItem>,
@@ -94,7 +95,7 @@ pub enum Chart {
     },
 }
 
-/// Number of colours that series can have.
+/// Number of distinct colours of series.
 pub const COLOURS: usize = 8;
 
 /// An axis.
@@ -102,7 +103,7 @@ pub const COLOURS: usize = 8;
 pub struct Axis {
     /// The label of the axis.
     pub label: String,
-    /// The name of a single value in tooltips.
+    /// The name of a value on this axis, for tooltips.
     pub name: String,
     /// Whether the values are integers.
     pub whole: bool,
@@ -124,18 +125,18 @@ impl Axis {
     }
 }
 
-/// A line of a chart.
+/// One line of a line chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct LineSeries {
     /// The name of the series.
     pub name: String,
-    /// The number of the colour.
+    /// The number of the colour, from 1 to [`COLOURS`].
     pub slot: usize,
     /// Whether the line is dashed.
     pub dashed: bool,
     /// The points in ascending order of x.
     pub points: Vec<(f64, f64)>,
-    /// A point that is highlighted.
+    /// A point of the line that is highlighted, if any.
     pub mark: Option<Mark>,
 }
 
@@ -155,7 +156,7 @@ pub struct Mark {
 pub struct CountSeries {
     /// The name of the series.
     pub name: String,
-    /// The number of the colour.
+    /// The number of the colour, from 1 to [`COLOURS`].
     pub slot: usize,
     /// One count per bin.
     pub counts: Vec<u64>,
@@ -168,9 +169,9 @@ pub struct BarRow {
     pub name: String,
     /// The value that determines the length of the bar.
     pub value: f64,
-    /// The value as it is shown.
+    /// The value as text, as it is shown next to the bar.
     pub text: String,
-    /// The number of the colour.
+    /// The number of the colour, from 1 to [`COLOURS`].
     pub slot: usize,
 }
 
@@ -179,7 +180,7 @@ pub struct BarRow {
 pub struct LegendItem {
     /// The name of the entry.
     pub name: String,
-    /// The number of the colour.
+    /// The number of the colour, from 1 to [`COLOURS`].
     pub slot: usize,
 }
 
@@ -193,7 +194,7 @@ pub fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
 pub struct StackRow {
     /// The name of the bar.
     pub name: String,
-    /// One count per part.
+    /// One count for each part of the bar.
     pub counts: Vec<u64>,
 }
 
@@ -208,11 +209,11 @@ pub struct IntervalRow {
     pub middle: f64,
     /// The interval's upper end.
     pub high: f64,
-    /// The number of the colour.
+    /// The number of the colour, from 1 to [`COLOURS`].
     pub slot: usize,
     /// The individual values behind the interval, which are drawn as dots.
     pub dots: Vec<f64>,
-    /// The rows of the tooltip, as names and values.
+    /// The lines of the tooltip, as pairs of name and value.
     pub tells: Vec<(String, String)>,
 }
 
@@ -231,6 +232,6 @@ pub struct BoxRow {
 
 /// Rounds a number to the precision that a chart needs, which keeps the page small.
 pub fn rounded(value: f64) -> f64 {
-    // A formatted number can always be parsed again.
+    // Parsing cannot fail, because the text is a formatted number.
     format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -1,5 +1,5 @@
-//! Statistics of the documents of a ranking: labels by rank, scores by label, and the document lists of the queries
-//! that are shown.
+//! Computes statistics of the documents of a ranking: how often each label occurs at each rank, and the distribution
+//! of scores for each label. Also collects the ranked documents of the queries that a report shows.
 
 use arrow::array::Array;
 use planetree_base::error::Result;
@@ -7,9 +7,10 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of ranks that have a column of their own. Lower ranks are grouped into the columns of [`DEEPER`].
+/// Number of top ranks that have a column of their own. Ranks further down are grouped into the columns of
+/// [`DEEPER`].
 pub const RANKS: usize = 10;
-/// The columns for lower ranks, each with its name and its first rank.
+/// The columns for ranks further down, each with its name and its first rank.
 pub const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
 /// Maximum number of documents listed per query.
 pub const LISTED: usize = 20;
@@ -20,11 +21,12 @@ const SCORES: u64 = 2_000_000;
 
 /// Statistics of the documents of a ranking.
 pub struct Documents {
-    /// The labels in ascending order.
+    /// Statistics of each label, in ascending order of labels.
     pub grades: Vec<Grade>,
-    /// The document lists of the requested queries, by query id.
+    /// The ranked documents of the requested queries, by query id.
     pub lists: BTreeMap<String, QueryList>,
-    /// The sampling interval of the score distributions. 1 means that all scores are used.
+    /// The sampling interval of the score distributions. 1 means that all scores are used, 2 every other score, and
+    /// so on.
     pub every: u64,
     /// Whether neighbouring labels were merged.
     pub merged: bool,
@@ -75,7 +77,7 @@ fn ordered(label: f32) -> i32 {
 }
 
 impl Documents {
-    /// Reads predictions, and keeps the document lists of the given queries.
+    /// Reads predictions and computes the statistics. The ranked documents are kept only for the given queries.
     pub fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Predictions)?;
         let every = table.rows().div_ceil(SCORES).max(1);
@@ -153,7 +155,7 @@ impl QueryList {
     }
 }
 
-/// Returns the index of the column that counts a rank.
+/// Returns the index of the column to which a rank belongs.
 fn column(rank: u32) -> usize {
     let deeper = DEEPER.iter().take_while(|(_, from)| rank >= *from).count();
     if deeper == 0 { rank.saturating_sub(1) as usize } else { RANKS + deeper - 1 }

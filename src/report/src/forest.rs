@@ -1,4 +1,4 @@
-//! Selection of trees for the tree browser of the page, as many as fit within the size limit. Their nodes are stored as
+//! Selects trees for the tree browser of the page, as many as fit within the size limit, and stores their nodes as
 //! columns.
 
 use super::chart::rounded;
@@ -6,7 +6,8 @@ use super::html::shortened;
 use planetree_model::model::{Branch, Model, Tree, TreeEnsemble};
 use serde::Serialize;
 
-/// The trees of a model, or of one part of a model, that the page contains.
+/// The trees of a model that the page contains. A model may be a sum of several parts. Then these are the trees of
+/// one part.
 #[derive(Debug, Serialize)]
 pub struct ModelTrees {
     /// The name of the model, and of the part if the model has several.
@@ -19,7 +20,8 @@ pub struct ModelTrees {
     pub trees: Vec<ShownTree>,
 }
 
-/// The nodes of one tree as columns. Children are indices of nodes, or -1 if there is none.
+/// The nodes of one tree as columns. Children are given by the indices of their nodes, or -1 if a node has no such
+/// child.
 #[derive(Debug, Serialize)]
 pub struct ShownTree {
     /// The index of the tree in the part, starting at 0.
@@ -37,8 +39,9 @@ pub struct ShownTree {
 }
 
 impl ModelTrees {
-    /// Selects trees with at most `nodes` nodes in total: the first tree, the last tree and trees at regular intervals
-    /// between them. Selects none if not even one fits.
+    /// Selects trees with at most `nodes` nodes in total: the first tree, the last tree and trees at regular
+    /// intervals between them. If only one tree fits, it is the first. If not even the first tree fits, no tree is
+    /// selected.
     pub fn of(name: &str, model: &Model, ensemble: &TreeEnsemble, nodes: usize) -> Self {
         let trees = &ensemble.trees;
         let mut asked: Vec<u32> = ensemble.splits().map(|split| split.feature).collect();
@@ -54,7 +57,7 @@ impl ModelTrees {
     }
 }
 
-/// Returns the indices of as many trees as fit, at regular intervals.
+/// Returns the indices of as many trees as fit within `nodes` nodes, at regular intervals.
 fn chosen(trees: &[Tree], nodes: usize) -> Vec<usize> {
     let evenly = |count: usize| -> Vec<usize> {
         let last = trees.len().saturating_sub(1);

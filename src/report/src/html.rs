@@ -1,4 +1,4 @@
-//! Generation of safe HTML. Text is always escaped, so data can never be interpreted as markup.
+//! Generates safe HTML. Text is always escaped, so data can never be interpreted as markup.
 
 use std::fmt::Display;
 
@@ -25,12 +25,12 @@ impl Html {
         Html::text(shortened(text))
     }
 
-    /// Creates a fragment of literal markup, which must be part of the program.
+    /// Creates a fragment of literal markup, which must be a constant of the program and never come from data.
     pub fn markup(markup: &'static str) -> Self {
         Html(markup.to_owned())
     }
 
-    /// Creates a fragment of escaped text in which `backticks` mark code.
+    /// Creates a fragment of escaped text. Text between backticks is shown as code.
     pub fn prose(text: impl Display) -> Self {
         let text = text.to_string();
         let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
@@ -50,17 +50,17 @@ impl Html {
         Html(html)
     }
 
-    /// Creates an element with a class.
+    /// Creates an element with a CSS class.
     pub fn classed(name: &str, class: &str, content: Html) -> Self {
         Html::element(name, &[("class", class)], content)
     }
 
-    /// Creates a paragraph of text in which `backticks` mark code.
+    /// Creates a paragraph of escaped text. Text between backticks is shown as code.
     pub fn paragraph(class: &str, text: impl Display) -> Self {
         Html::classed("p", class, Html::prose(text))
     }
 
-    /// Creates a card with a heading.
+    /// Creates a card, which is a box with a heading.
     pub fn card(heading: impl Display, content: Html) -> Self {
         Html::classed("div", "card", Html::element("h3", &[], Html::text(heading)).and(content))
     }
@@ -112,7 +112,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Truncates a name that is too long, and marks the end with an ellipsis.
+/// Shortens a name that is too long, and appends an ellipsis to show it.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),

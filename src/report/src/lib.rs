@@ -1,4 +1,5 @@
-//! Reports on runs. A report is one self-contained HTML file about one or more runs.
+//! Writes reports on runs. A run is a directory with the outputs of one experiment, and a report is one
+//! self-contained HTML file about one or more runs.
 //!
 //! ```text
 //! runs ──► tables ──► material: evaluated and compared systems, models, documents of some queries
@@ -7,8 +8,8 @@
 //!                      page ──► template + style + scripts + data ──► one file
 //! ```
 //!
-//! To add a section, add a file in `sections/` and a line in its table. Charts are passed to the browser as data, which
-//! a script draws.
+//! To add a section, add a file in `sections/` and a line in the table of sections in `sections/mod.rs`. The page
+//! contains the data of charts, and a script draws the charts in the browser.
 
 mod chart;
 mod documents;
@@ -36,10 +37,10 @@ use sections::{Content, SECTIONS};
 pub struct ReportRequest {
     /// The runs.
     pub runs: Vec<RunSource>,
-    /// The primary metric.
+    /// The primary metric, by which systems are compared.
     pub metric: Metric,
-    /// The convention of the metrics. `None` means the convention of the runs' metrics tables, or the default if they
-    /// have none or disagree.
+    /// The convention, which is the set of rules for computing metrics. `None` means the convention of the metrics
+    /// tables of the runs, or the default if there are no such tables or if their conventions differ.
     pub convention: Option<Convention>,
     /// The heading of the page. `None` means the name of the pipeline or of the runs.
     pub title: Option<String>,

@@ -1,4 +1,4 @@
-//! The data that all sections are rendered from. They are read and computed once.
+//! Reads and computes the data that all sections of a report are rendered from. A system is one ranking of a run.
 
 use super::ReportRequest;
 use super::chart::COLOURS;
@@ -17,11 +17,11 @@ use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of the worst queries shown per system, and also of the best.
+/// Number of worst queries shown per system. The same number of best queries is shown.
 pub const EXTREMES: usize = 8;
-/// Number of queries shown per pair of systems, for the largest improvements and for the largest losses.
+/// Number of most improved queries shown per pair of systems. The same number of most worsened queries is shown.
 const MOVED: usize = 6;
-/// Maximum number of query sets shown.
+/// Maximum number of query sets shown. A query set is a group of systems that rank the same queries.
 const SETS: usize = 6;
 /// Maximum number of models shown in detail.
 pub const MODELS: usize = 8;
@@ -62,7 +62,7 @@ pub struct QuerySet {
 
 /// The comparison of all systems of a query set.
 pub struct Comparison {
-    /// The value of each query in each system.
+    /// The value of the primary metric for each query in each system.
     pub aligned: AlignedSystems,
     /// The comparison of each pair of systems.
     pub pairs: Vec<PairComparison>,
@@ -129,7 +129,8 @@ impl Material {
         tables
     }
 
-    /// Returns a sentence that names the convention of a table's metrics.
+    /// Returns a sentence that names the convention, which is the set of rules by which the metrics of a table were
+    /// computed.
     pub fn convention_of(table: &TableReader) -> String {
         match table.metadata(CONVENTION) {
             Some(convention) => format!("By the convention {convention}."),
@@ -137,9 +138,9 @@ impl Material {
         }
     }
 
-    /// Returns the display name of the dataset with a fingerprint.
+    /// Returns the display name of the dataset with this fingerprint.
     pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
-        // Predictions of earlier versions identify a dataset by the digest of its files.
+        // Predictions written by earlier versions of the program identify a dataset by the hash of its files.
         let is_it = |manifest: &Manifest| {
             manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
                 || manifest.files_digest().to_string() == fingerprint
@@ -148,12 +149,12 @@ impl Material {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// Returns the display name of the model with a fingerprint.
+    /// Returns the display name of the model with this fingerprint.
     pub fn model_named(&self, fingerprint: &str) -> Option<&str> {
         self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
     }
 
-    /// Explains why metrics are missing, with a reason for each system without metrics.
+    /// Returns a text that explains why metrics are missing, with a reason for each system without metrics.
     pub fn why_unjudged(&self) -> String {
         let reasons: Vec<String> = self
             .systems
@@ -224,7 +225,7 @@ impl Material {
             .filter_map(|(place, query)| Some((sign * query.value?, place)))
             .collect();
         counted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        // The list is halved, so that no query is among both the worst and the best.
+        // The sorted list is divided into two halves, so that no query is among both the worst and the best.
         let (worst, best) = counted.split_at(counted.len().div_ceil(2));
         let worst = worst.iter().take(EXTREMES).map(|(_, place)| *place).collect();
         let best = best.iter().rev().take(EXTREMES).map(|(_, place)| *place).collect();
@@ -264,7 +265,7 @@ impl Material {
 }
 
 impl Comparison {
-    /// Returns the queries whose values differ most between a system and any other.
+    /// Returns the queries whose values differ most between a system and each of the other systems.
     fn moved(&self, member: usize) -> impl Iterator<Item = &str> {
         let pairs = self.pairs.iter().filter(move |pair| pair.a == member || pair.b == member);
         pairs
@@ -273,7 +274,7 @@ impl Comparison {
     }
 }
 
-/// Creates display names. If there are several runs, a name includes the run.
+/// Creates display names. If there are several runs, a name begins with the name of the run.
 struct Namer<'r> {
     runs: &'r [RunContents],
 }
@@ -311,7 +312,7 @@ fn number_names(runs: &mut [RunContents]) {
     }
 }
 
-/// Returns the metrics and the convention, as requested or as found in the metrics tables of the runs.
+/// Returns the metrics and the rules for computing them, as requested or as found in the metrics tables of the runs.
 fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRules> {
     let mut metrics = vec![request.metric];
     metrics.extend(default_metrics()?);
@@ -340,7 +341,7 @@ fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRu
             known.push(metric);
         }
     }
-    // If the tables disagree on the convention, the default is used.
+    // If the metrics tables have different conventions, the default convention is used.
     let convention = match (&request.convention, conventions.as_slice()) {
         (Some(asked), _) => asked.clone(),
         (None, [only]) => only.clone(),

@@ -1,4 +1,4 @@
-//! Formatting of numbers in a report.
+//! Formats the numbers in a report.
 
 use super::html::Html;
 pub use planetree_base::size::{shown_count, shown_size};

@@ -1,4 +1,5 @@
-//! Assembly of the page, which fills the template and writes one self-contained file.
+//! Assembles the page: fills the template with the rendered sections and their data, and writes one self-contained
+//! file.
 
 use super::chart::Chart;
 use super::forest::ModelTrees;
@@ -10,7 +11,7 @@ use std::io::Write;
 
 const TEMPLATE: &str = include_str!("assets/template.html");
 const STYLE: &str = include_str!("assets/report.css");
-/// The scripts of the page. Each may use those before it.
+/// The scripts of the page. Each script may use functions of the scripts before it.
 const SCRIPTS: [&str; 4] = [
     include_str!("assets/charts.js"),
     include_str!("assets/figures.js"),
@@ -22,14 +23,14 @@ pub const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 /// Start of the element that marks an HTML file as a report of planetree.
 const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 
-/// The data of the page, which sections add to while they are rendered.
+/// The data that the page contains for its scripts. Sections add data while they are rendered.
 #[derive(Debug, Default, Serialize)]
 pub struct Page {
     charts: Vec<Labelled>,
     forests: Vec<ModelTrees>,
     #[serde(skip)]
     tabs: usize,
-    /// Bytes of the per-query content so far.
+    /// Number of bytes that per-query content takes so far.
     #[serde(skip)]
     spent: usize,
 }
@@ -138,7 +139,7 @@ impl Page {
     }
 }
 
-/// Creates the note that replaces content beyond the size limit.
+/// Creates the note that replaces content that does not fit within the size limit.
 pub fn left_out() -> Html {
     Html::paragraph("note", "Omitted to keep this file small; report on fewer runs to see it.")
 }
@@ -200,7 +201,8 @@ fn as_section(section: &PlacedSection) -> Html {
     Html::element("section", &attributes, title.and(section.content.clone()))
 }
 
-/// Replaces `{{slots}}` in a single pass, so that slots in inserted text are not replaced.
+/// Replaces placeholders of the form `{{name}}` in a single pass, so that placeholders in inserted text are not
+/// replaced.
 fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut filled = String::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! Reading of runs. A run is a directory with the outputs of one experiment. It has a manifest if a pipeline wrote it.
+//! Reads runs. A run is a directory with the outputs of one experiment. It has a manifest if a pipeline wrote it.
 
 use super::trials::Trials;
 use planetree_base::error::{Error, Result};
@@ -39,7 +39,7 @@ impl RunContents {
             return Err(not_a_directory(location, path.exists()));
         }
         let manifest = RunManifest::read(location)?;
-        // If the report is a step of this run, the run is still in progress. All other runs must be complete.
+        // If the report is a step of this run, the run is still in progress. Any other run must be complete.
         let waits = |manifest: &&RunManifest| within_run && manifest.status == RunStatus::Running;
         let state = manifest.as_ref().filter(|manifest| !waits(manifest)).and_then(why_unfinished);
         if let Some(problem) = &state
@@ -70,7 +70,7 @@ impl RunContents {
         }
         let name = source.name.clone().unwrap_or_else(|| match location {
             Location::Local(path) => {
-                // Resolves `.` and `..`, which are not usable as names.
+                // Resolve `.` and `..`, which are not usable as display names.
                 let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
                 Location::Local(whole).name()
             }
@@ -79,12 +79,12 @@ impl RunContents {
         Ok(RunContents { name, manifest, entries: worth_showing(entries)?, unfinished: state })
     }
 
-    /// Returns the tables of a kind.
+    /// Returns the tables of a kind, such as predictions or metrics.
     pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(move |entry| entry.kind == CatalogKind::Table(kind))
     }
 
-    /// Returns the datasets.
+    /// Returns the datasets of the run.
     pub fn datasets(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(|entry| entry.kind == CatalogKind::Dataset)
     }
@@ -153,8 +153,9 @@ fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<CatalogEntry>
     Ok(())
 }
 
-/// Leaves out redundant entries. These are the datasets of a cross-validation's parts, the predictions of single folds,
-/// which are also part of the predictions of all folds, and all trials of a search except the best one.
+/// Returns the entries that are worth showing. Three kinds of entries are left out: the datasets into which a
+/// cross-validation split its data, the predictions of single folds (which are repeated in the predictions of all
+/// folds), and everything that belongs to trials of a parameter search other than the best one.
 fn worth_showing(entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEntry>> {
     // The directory of each cross-validation and search and, for a search, the number of the trial to keep.
     let mut places: Vec<(String, Option<String>)> = Vec::new();

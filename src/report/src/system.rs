@@ -1,5 +1,6 @@
-//! The systems of a report, which are the rankings of the runs. The report evaluates their predictions itself. If a run
-//! has no predictions that can be evaluated, the values come from its metrics tables.
+//! Evaluates the systems of a report. A system is one ranking of a run. Its metrics are computed from its
+//! predictions. If a run has no predictions that can be evaluated, the metrics are read from the metrics tables of
+//! the run.
 
 use super::run::RunContents;
 use arrow::array::Array;
@@ -17,11 +18,11 @@ pub const DEPTH: u32 = 20;
 
 /// How rankings are evaluated.
 pub struct EvaluationRules {
-    /// The primary metric, which comparisons and per-query values use.
+    /// The primary metric, by which systems are compared and queries are sorted.
     pub metric: Metric,
-    /// The metrics of the summary. The primary metric comes first.
+    /// The metrics that the summary shows. The primary metric comes first.
     pub metrics: Vec<Metric>,
-    /// The convention by which all metrics are computed.
+    /// The convention, which is the set of rules by which all metrics are computed.
     pub convention: Convention,
     /// Number of threads, or 0 for all cores.
     pub threads: usize,
@@ -43,9 +44,9 @@ pub struct ReportSystem {
 
 /// The metrics of one system.
 pub struct SystemMetrics {
-    /// The mean of each metric of the summary. `None` if it is not known.
+    /// The mean of each metric that the summary shows. `None` if the mean is not known.
     pub means: Vec<Option<f64>>,
-    /// The primary metric of each query, sorted by query id.
+    /// The value of the primary metric for each query, sorted by query id.
     pub queries: Vec<QueryValue>,
     /// NDCG@k for each k, as pairs of k and value.
     pub curve: Vec<(u32, f64)>,
@@ -53,8 +54,8 @@ pub struct SystemMetrics {
     pub empty: usize,
 }
 
-/// Returns the systems of all runs, in order. `named` returns the display name of a table, given the index of its run
-/// and its name.
+/// Returns the systems of all runs, in order. `named` returns the display name of a table, given the index of the run
+/// and the name of the table.
 pub fn systems_of(
     runs: &[RunContents],
     judging: &EvaluationRules,
@@ -66,8 +67,8 @@ pub fn systems_of(
         for entry in run.tables(TableKind::Predictions) {
             found.push(of_predictions(entry, named(place, &entry.name), judging)?);
         }
-        // Metrics tables usually describe the predictions of the same run. So they are used only if none of the
-        // predictions could be evaluated.
+        // The metrics tables of a run usually contain metrics of its predictions. To avoid showing these twice, the
+        // tables are used only if none of the predictions could be evaluated.
         if !found.iter().any(|system| system.judged.is_ok()) {
             for entry in run.tables(TableKind::Metrics) {
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
@@ -94,7 +95,7 @@ fn of_predictions(entry: &CatalogEntry, name: String, judging: &EvaluationRules)
     Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
 }
 
-/// Returns the message of an error about the content of rows. Any other error is returned as an error.
+/// Returns the message of an error if the error is about the content of rows. Otherwise, returns the error itself.
 fn said_of_content(error: Error) -> Result<String> {
     match &error {
         Error::Place { problem, .. }
@@ -143,7 +144,7 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
     })
 }
 
-/// Returns the primary metric of each query, sorted by query id.
+/// Returns the value of the primary metric for each query, sorted by query id.
 fn values_of(results: &Results) -> Vec<QueryValue> {
     let mut values: Vec<QueryValue> = (0..results.queries())
         .map(|query| QueryValue {
@@ -201,7 +202,7 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
             let values = values.get(place).map(|system| &system.queries[..]).unwrap_or_default();
             let counted: Vec<f64> = values.iter().filter_map(|query| query.value).collect();
             let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-            // RMSE is computed over rows, so the mean over queries would be wrong.
+            // RMSE is defined over rows, so the mean of the values of queries would be wrong.
             let mean = Some(mean).filter(|mean| mean.is_finite() && *metric != Metric::Rmse);
             if let Ok(judged) = &mut system.judged {
                 judged.means.push(mean);
@@ -215,7 +216,7 @@ fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
     ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
 }
 
-/// Appends a number to names that occur more than once.
+/// Appends a number to the names of systems that occur more than once.
 fn tell_apart(systems: &mut [ReportSystem]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for system in systems {

@@ -1,4 +1,4 @@
-//! The trials of a search, read from their table and sorted as the search ranks them.
+//! Reads the trials of a parameter search from their table, and sorts them in the same order as the search.
 
 use crate::material::Material;
 use arrow::array::Array;
@@ -11,7 +11,7 @@ use planetree_metric::Metric;
 pub struct Trials {
     /// The metric by which the trials are ranked.
     pub metric: String,
-    /// A sentence that names the convention of the metric.
+    /// A sentence that names the convention, which is the set of rules by which the metric was computed.
     pub convention: String,
     /// The names of the parameters that were searched.
     pub parameters: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Trials {
     pub ranking: Vec<TrialRow>,
 }
 
-/// One trial.
+/// One trial, which is the cross-validation of one combination of parameter values.
 pub struct TrialRow {
     /// The number of the trial.
     pub number: u64,
@@ -27,7 +27,7 @@ pub struct TrialRow {
     pub values: Vec<String>,
     /// Mean and standard deviation of the metric on the validation parts. `None` if the trial failed.
     pub valid: Option<(f64, f64)>,
-    /// Mean and standard deviation of the metric on the test parts. `None` if there are none.
+    /// Mean and standard deviation of the metric on the test parts. `None` if they are not known.
     pub test: Option<(f64, f64)>,
     /// The reason why the trial has no values. `None` if it succeeded.
     pub problem: Option<String>,

@@ -1,4 +1,4 @@
-//! Cross-validation and parameter search ([`cv`]), and pipelines of commands ([`pipeline`]).
+//! Runs cross-validations and parameter searches ([`cv`]), and pipelines of commands ([`pipeline`]).
 
 pub mod cv;
 pub mod pipeline;

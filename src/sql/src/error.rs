@@ -15,7 +15,7 @@ pub fn to_engine_error(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Known names, from which the most similar ones are suggested for a misspelt name.
+/// Names that a query may use. If a query contains an unknown name, the most similar of these names are suggested.
 #[derive(Debug, Default)]
 pub struct KnownNames {
     /// Names of tables.
@@ -25,7 +25,7 @@ pub struct KnownNames {
     pub functions: Vec<String>,
 }
 
-/// Translates an error of the engine. `text` is the whole query, from which the faulty line is shown.
+/// Translates an error of the engine. `text` is the whole query; the message shows its faulty line.
 pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
     if let Some(error) = find_planetree_error(error) {
         return as_failure(error);
@@ -132,16 +132,16 @@ fn argument_type_error(error: &DataFusionError) -> Option<String> {
     Some(problem.trim_end_matches('.').to_owned())
 }
 
-/// Replaces engine errors about `map` if the user probably meant the metric. In SQL, `map` is not an aggregate and has
-/// no depth argument.
+/// Replaces an engine error about a call of `map` that was probably meant as the metric MAP (mean average precision).
+/// In SQL, `map` is not an aggregate function and has no depth argument.
 fn map_misuse(error: &DataFusionError, text: &str) -> Option<Error> {
     let problem = error.strip_backtrace();
     let signs = ["make_map requires an even number", "must be in GROUP BY or an aggregate function"];
     signs.iter().any(|part| problem.contains(part)).then(|| map_is_not_a_metric(text)).flatten()
 }
 
-/// Returns an error for a call of `map` that is meant as the metric, because `map` builds a map of keys and values in
-/// SQL. Returns `None` if the query does not call `map`.
+/// Returns the error for a call of `map` that was meant as the metric MAP: in SQL, `map` builds a map of keys and
+/// values. Returns `None` if the query does not call `map`.
 pub fn map_is_not_a_metric(text: &str) -> Option<Error> {
     let (line, column) = call_of("map", text)?;
     let problem = "map makes a map of keys and values; it is not a metric";

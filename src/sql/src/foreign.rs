@@ -1,5 +1,5 @@
-//! Tables in Parquet, CSV and JSON files that planetree did not write. The engine's own readers read them, and there
-//! are no checksums to verify.
+//! Opens tables in Parquet, CSV and JSON files that planetree did not write. The engine's own readers read these
+//! files, and there are no checksums to verify.
 
 use super::error::to_engine_error;
 use datafusion::catalog::{Session, TableProvider};
@@ -73,7 +73,7 @@ impl ForeignFormat {
     }
 }
 
-/// Opens files of one format as one table, with the rows in the given order of the files.
+/// Opens files of one format as one table. The rows are in the order in which the files are given.
 pub async fn open_foreign(
     state: &dyn Session,
     kind: ForeignFormat,

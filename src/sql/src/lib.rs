@@ -1,4 +1,4 @@
-//! SQL over everything that planetree writes, and over other Parquet, CSV and JSON files.
+//! Runs SQL statements on all tables that planetree writes, and on other Parquet, CSV and JSON files.
 //!
 //! ```text
 //! text ──parse──► statement ──allowed?──► logical plan ──order──► physical plan ──► batches ──► output
@@ -8,6 +8,7 @@
 //!
 //! Vocabulary:
 //!
+//! - the *engine* is Apache DataFusion, which plans and executes the statements;
 //! - a *session* holds what all statements share: tables, functions, threads and memory;
 //! - a *root* is a directory or URL prefix that paths in SQL must lie below;
 //! - a *source* is a table of planetree, presented to the engine as row groups that can be read independently;

@@ -1,5 +1,5 @@
-//! Decides which statements can run on a cluster. Tables are then plain Parquet, CSV and JSON files, because every
-//! executor reads them itself.
+//! Decides which statements can run on a cluster. There, all tables are plain Parquet, CSV and JSON files, because
+//! every executor reads them itself.
 
 use super::error::to_engine_error;
 use super::functions::{MetricFunction, RANK_IN_QUERY, needs_model};

@@ -25,8 +25,8 @@ pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
     tokio::task::block_in_place(work).map_err(to_engine_error)
 }
 
-/// Opens the table at a location. `check` is called for the files of a directory. If a cluster is given, its check is
-/// called for all files, and planetree's own tables are opened as plain Parquet files, too.
+/// Opens the table at a location. If it is a directory, `check` is called for its files. If a cluster is given, the
+/// cluster's check is called for all files, and even planetree's own tables are opened as plain Parquet files.
 pub async fn open_table(
     state: &dyn Session,
     location: &Location,
@@ -133,7 +133,7 @@ fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync
         return Err(match location {
             Location::Local(_) => Error::place(
                 location,
-                "neither a dataset nor a directory of files",
+                "this directory is not a dataset and contains no data files",
                 "name a dataset or a file, or run planetree sql DIRECTORY to open all tables of a directory",
             ),
             Location::Remote(_) => location.absent(),

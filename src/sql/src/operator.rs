@@ -1,5 +1,5 @@
-//! Physical operators of planetree, without the engine's boilerplate. An [`Operator`] contains what is specific to it.
-//! [`OperatorExec`] is the plan node that the engine sees, with the operator's input and properties.
+//! Separates planetree's physical operators from the engine's boilerplate. An [`Operator`] contains what is specific
+//! to one operator. [`OperatorExec`] is the plan node that the engine sees, with the operator's input and properties.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};

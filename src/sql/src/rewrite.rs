@@ -58,8 +58,8 @@ impl VisitorMut for StatementRewriter {
     }
 }
 
-/// Checks whether an expression is a label or is computed from one. A list of labels does not count, because it can be
-/// the keys of a map.
+/// Checks whether an expression is a label or is computed from one. A list of labels does not count, because a list
+/// is a valid argument of `map`: the keys of the map.
 fn is_label(expression: &Expr) -> bool {
     if matches!(expression, Expr::Array(_)) {
         return false;

@@ -52,8 +52,8 @@ impl RootSet {
 }
 
 impl Roots {
-    /// Creates the roots: the current directory for reading, and the given directories and URLs for reading and
-    /// writing.
+    /// Creates the roots. SQL may read below the current directory and below the readable and writable paths. It may
+    /// write only below the writable paths.
     pub fn new<'t>(
         readable: impl IntoIterator<Item = &'t str>,
         writable: impl IntoIterator<Item = &'t str>,
@@ -65,7 +65,7 @@ impl Roots {
         let mut read = RootSet { local: vec![current.clone()], remote: Vec::new() };
         for text in readable {
             if let Some(path) = local_path(text)? {
-                // A path that does not exist is most likely misspelt.
+                // A path that does not exist is most likely misspelt, so it is an error.
                 path.canonicalize().map_err(|error| Error::io(text, "open", error))?;
             }
             read.add(text)?;
@@ -78,13 +78,13 @@ impl Roots {
         Ok(Roots { current, read, write, access })
     }
 
-    /// Returns the permitted sources of credentials.
+    /// Returns the permitted sources of credentials for object stores.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns the location of a path in SQL. Fails if it may not be read. Links in a local path are resolved, so that
-    /// the file that is opened is the file that was checked.
+    /// Returns the location that a path in SQL names. Fails if SQL may not read it. Links in a local path are
+    /// resolved, so that the file that is opened is the file that was checked.
     pub fn resolve(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
@@ -101,7 +101,7 @@ impl Roots {
         Err(unreadable(text, &parent.display().to_string()))
     }
 
-    /// Returns the location of an output path in SQL. Fails if it may not be written, because it is not below
+    /// Returns the location that an output path in SQL names. Fails if SQL may not write it, because it is not below
     /// `--allow-write` or is hidden.
     pub fn resolve_to_write(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {

@@ -1,4 +1,4 @@
-//! A session holds the tables, functions, threads and memory that statements share.
+//! Runs SQL statements in a session, which holds the tables, functions, threads and memory that the statements share.
 
 use super::error::{KnownNames, as_failure, from_engine_error};
 use super::functions::{OneQuery, ResolveModels, all_function_names, register};
@@ -381,7 +381,7 @@ fn read_only() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
-/// Fails if an explained plan would write, because the check of the outer plan does not look into EXPLAIN.
+/// Fails if the plan that EXPLAIN shows would write. The check of the outer plan does not look into EXPLAIN.
 fn refuse_explained_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
     match plan {
         LogicalPlan::Explain(explain) => read_only().verify_plan(&explain.plan),
@@ -401,10 +401,10 @@ fn session_config(threads: usize, pool: usize) -> SessionConfig {
     sql_parser.collect_spans = true;
     // The ORDER BY of subqueries, views and CTEs is kept, because LIMIT, metrics and the output use its order.
     sql_parser.enable_subquery_sort_elimination = false;
-    // Both options would move rows between partitions depending on timing, and so lose the order of a table.
+    // The next two options would move rows between partitions depending on timing, and so lose the order of a table.
     optimizer.enable_round_robin_repartition = false;
     execution.enable_file_stream_work_stealing = false;
-    // Memory that a sort reserves for merging its runs. It must not be most of the memory that the sort has.
+    // A sort reserves memory for merging its sorted runs. This must not be most of the memory that the sort has.
     let share = pool / (4 * threads.max(1));
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
     config

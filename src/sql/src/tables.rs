@@ -1,4 +1,5 @@
-//! The tables of a session: named tables, and tables at paths below the roots.
+//! Finds and opens the tables of a session: named tables, and tables at paths below the roots, which are the
+//! directories and URLs that SQL may access.
 
 use super::error::to_engine_error;
 use super::foreign::{ForeignFormat, open_foreign};
@@ -122,7 +123,7 @@ impl Tables {
         if matching.next().is_some() { None } else { found }
     }
 
-    /// Opens the table at a path. Returns `None` if `text` does not look like a path.
+    /// Opens the table at a path. Returns `None` if `text` does not look like a path and no table is found there.
     async fn at_path(&self, text: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         let is_path = text.contains(['/', '.', '*', '?']) || text.contains("://");
         let check = |location: &Location| self.roots.resolve(&location.to_string()).map(drop);
@@ -136,8 +137,8 @@ impl Tables {
             Err(error) => return Err(to_engine_error(error)),
         };
         let table = open_table(&self.state, &location, &check, self.cluster.as_ref()).await;
-        // A plain name may be a dataset or a directory in the current directory. Otherwise it is misspelt or a
-        // function.
+        // A name without path characters may still be a dataset or a directory in the current directory. If it is
+        // neither, it is misspelt or the name of a function.
         if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
             return Ok(None);
         }

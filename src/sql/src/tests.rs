@@ -30,7 +30,7 @@ const METRICS: [(&str, &str); 9] = [
     ("rmse", "rmse(label, score)"),
 ];
 
-/// Query, document, label, score and row number.
+/// Query id, document id, label, score and row number.
 type RankedRow = (String, String, f32, f64, i64);
 
 /// Generates queries with a few documents each and many equal scores.
@@ -116,7 +116,7 @@ fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
     found
 }
 
-/// Computes the same values naively, query by query.
+/// Computes the expected values naively, query by query.
 fn judged(rows: &[RankedRow], convention: &Convention) -> BTreeMap<String, Vec<Option<u64>>> {
     let mut queries: BTreeMap<String, Vec<&RankedRow>> = BTreeMap::new();
     rows.iter().for_each(|row| queries.entry(row.0.clone()).or_default().push(row));

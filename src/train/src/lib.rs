@@ -1,4 +1,6 @@
-//! Training: parameters ([`config`]), binned data ([`bins`]), objectives, trees, boosting and forests.
+//! Trains boosted trees and random forests. The modules contain the parameters ([`config`]), the binning of feature
+//! values ([`bins`]), the objectives, the growing of single trees, the two learners (boosting and forests), and the
+//! jobs that a cluster runs.
 //!
 //! [`train`] runs a [`TrainRequest`] and returns an [`Outcome`]. `driver/` contains the code that boosting and forests
 //! share.

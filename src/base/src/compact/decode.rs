@@ -1,4 +1,4 @@
-//! Decodes serde values from the compact encoding.
+//! Decodes serde values from the compact encoding that `mod.rs` describes.
 
 use super::{Done, Unfit};
 use crate::wire::{WireReader, malformed};
@@ -21,7 +21,7 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Generates functions that decode numbers of several types.
+/// Generates one decoding function for each of the given number types.
 macro_rules! decode_integers {
     ($($method:ident: $how:ident => $visit:ident as $type:ty),* $(,)?) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
@@ -162,8 +162,8 @@ impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
         seed.deserialize(Decoder { reader: self.reader }).map(Some)
     }
 
-    /// Returns the number of elements that are left, but at most the number of bytes that are left, so that a corrupt
-    /// length does not reserve too much memory.
+    /// Returns the number of remaining elements, but at most the number of remaining bytes, so that a corrupt length
+    /// does not reserve too much memory.
     fn size_hint(&self) -> Option<usize> {
         Some(self.left.min(self.reader.len()))
     }

@@ -1,4 +1,4 @@
-//! Encodes serde values in the compact encoding.
+//! Encodes serde values in the compact encoding that `mod.rs` describes.
 
 use super::{Done, Unfit};
 use crate::wire::WireWriter;
@@ -19,7 +19,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Generates functions that encode numbers of several types.
+/// Generates one encoding function for each of the given number types.
 macro_rules! encode_integers {
     ($($method:ident: $type:ty => $how:ident as $wide:ty),* $(,)?) => {
         $(fn $method(self, value: $type) -> Done<()> {

@@ -1,6 +1,6 @@
-//! Compact binary encoding of serde values. Integers have variable length, floats are stored as their bits, lists start
-//! with their length, and enums start with the number of their variant. Field names are not stored, so the sender and
-//! the receiver must be the same build of planetree.
+//! Encodes serde values in a compact binary form. Integers have variable length, floats are stored as their bits, a
+//! list starts with its length, and an enum value starts with the number of its variant. Field names are not stored,
+//! so the sender and the receiver must be the same build of planetree.
 
 mod decode;
 mod encode;
@@ -24,8 +24,8 @@ pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Decodes a value that was encoded by [`to_bytes`]. Returns an error if the bytes are malformed, or if bytes are left
-/// over.
+/// Decodes a value that was encoded by [`to_bytes`]. Returns an error if the bytes are malformed, or if bytes are
+/// left over.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let mut reader = WireReader::new(bytes);
     let value = T::deserialize(Decoder { reader: &mut reader }).map_err(|_| malformed())?;
@@ -60,8 +60,8 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// Encodes ascending numbers as differences, which takes less space. To use it, add the following attribute to a field:
-/// `#[serde(with = "planetree_base::compact::ascending")]`.
+/// Encodes ascending numbers as differences, which take less space than the numbers. To use this encoding, add the
+/// following attribute to a field: `#[serde(with = "planetree_base::compact::ascending")]`.
 pub mod ascending {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,5 +1,5 @@
-//! The only place where synchronous code calls async I/O. The rest of the crate calls [`wait`] or
-//! [`wait_or_interrupt`], and spawned tasks run on two I/O threads instead of the compute threads.
+//! Runs async I/O from synchronous code. The rest of this crate calls [`wait`] or [`wait_or_interrupt`]. Tasks that
+//! are started in the background run on two I/O threads, not on the compute threads.
 
 use super::interrupt;
 use crate::error::{Error, Result};
@@ -18,7 +18,8 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("starting the two I/O threads")
 });
 
-/// Blocks until a future completes, even if the user interrupts the command. Used for work such as cleaning up.
+/// Blocks until a future completes, even if the user interrupts the command. It is meant for work that must not be
+/// interrupted, such as cleaning up.
 pub fn wait<F: Future>(future: F) -> F::Output {
     RUNTIME.block_on(future)
 }
@@ -44,8 +45,8 @@ where
 
 /// Retries a request after a network failure, such as a broken connection or a truncated body. The `object_store`
 /// crate retries requests that the server refused, but not requests that the server may already have processed.
-/// Repeating those is safe here because all our requests are idempotent. Responses such as "not found" are not
-/// retried.
+/// Repeating such requests is safe here, because all requests of planetree are idempotent. Responses such as "not
+/// found" are not retried.
 pub async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,

@@ -1,6 +1,6 @@
-//! Checksums of the files that planetree writes. Parquet readers do not detect damage by themselves: a flipped bit
-//! simply reads back as another value. Every byte range is therefore hashed when it is written and verified when it
-//! is read.
+//! Computes checksums of the files that planetree writes. Parquet readers do not detect damage by themselves: a
+//! flipped bit simply reads back as another value. Every byte range is therefore hashed when it is written and
+//! verified when it is read.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! Opening object stores, given a URL and the usual environment variables. The `object_store` crate reads the
-//! secrets, which never appear in messages, log lines or `{:?}` output of planetree.
+//! Opens object stores, given a URL and the usual environment variables for credentials. The `object_store` crate
+//! reads the secrets, which never appear in messages, log lines or `{:?}` output of planetree.
 
 use super::location::Access;
 use super::redact::{redacted_url, without_urls};

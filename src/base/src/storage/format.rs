@@ -1,6 +1,6 @@
-//! File formats and compression, as determined by the file name. The same table of extensions applies to all outputs.
-//! An extension that an output does not support is an error, so a file never has a different format than its name
-//! says.
+//! Determines the format and compression of a file from its name. The same table of file extensions applies to all
+//! outputs. An extension that an output does not support is an error, so a file never has a different format than its
+//! name says.
 
 use super::location::Location;
 use crate::error::{Error, Result};

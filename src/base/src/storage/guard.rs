@@ -1,5 +1,5 @@
-//! Protection of existing files. An output may replace only an earlier output of the same kind, which is recognised
-//! by its content. Hidden files are never written.
+//! Protects existing files. An output may replace only an earlier output of the same kind, which is recognised by its
+//! content. Outputs with hidden names are refused.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Checks whether an existing, non-empty file may be replaced, and fails if it must be kept.
+/// A function that checks whether an existing, non-empty file may be replaced. It fails if the file must be kept.
 pub type Guard = Arc<dyn Fn(&Location) -> Result<()> + Send + Sync>;
 
 /// Number of bytes at the start of a file that are read to recognise its kind.

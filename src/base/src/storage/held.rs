@@ -1,6 +1,6 @@
-//! A directory or prefix that stays readable in the version that was opened. It is meant for readers that first read
-//! a file with a list of other files, and then those files. The files must not disappear if the directory is replaced
-//! in between.
+//! Keeps the files of an opened directory or object-store prefix readable, even if another run replaces the
+//! directory. It is meant for readers that first read a list of files and then the listed files, which must not
+//! disappear in between.
 //!
 //! On a local file system, a writer replaces whole directories. A reader opens the directory, takes a shared lock on
 //! it, and opens all files relative to the open directory, so it always reads the version that it opened. A writer
@@ -17,7 +17,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// An open directory or prefix whose files stay readable even if it is replaced.
+/// An open directory or prefix whose files stay readable even if the directory or prefix is replaced.
 #[derive(Debug)]
 pub struct HeldDirectory {
     location: Location,

@@ -1,4 +1,5 @@
-//! Handling of Ctrl-C and termination signals. Work stops at the next safe point and cleans up.
+//! Handles Ctrl-C and termination signals. When such a signal arrives, the running work stops at the next safe point
+//! and cleans up.
 
 use super::border;
 use crate::error::{Error, Result};
@@ -26,8 +27,8 @@ pub fn listen(abort: Abort) {
     });
 }
 
-/// Requests a stop when standard input is closed. A step of a pipeline thus ends when its parent process closes the
-/// pipe or dies, even if the parent was killed.
+/// Requests a stop when standard input is closed. A process that runs one step of a pipeline thus ends when its
+/// parent process closes the pipe, exits or is killed.
 pub fn listen_to_input() {
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // an error also means that input is closed

@@ -1,4 +1,6 @@
-//! Locations of files and directories: one type for local paths and for URLs of object stores and web servers.
+//! Defines one type for the locations of files and directories, which are local paths or URLs of object stores and
+//! web servers. Object stores have no directories. A *prefix*, which is the common beginning of object names up to a
+//! slash, takes the place of a directory.
 
 use super::border;
 use super::remote_read::{RangeReader, StreamReader};
@@ -109,7 +111,7 @@ impl Location {
         })
     }
 
-    /// Returns the object store and the path within it, for readers of other libraries; `None` for a local path.
+    /// Returns the object store and the path within it, for use with other libraries; `None` for a local path.
     pub fn object(&self) -> Option<(&Arc<dyn ObjectStore>, &ObjectPath)> {
         match self {
             Location::Local(_) => None,
@@ -166,7 +168,7 @@ impl Location {
         }
     }
 
-    /// Removes the file or object, if it exists.
+    /// Removes the file or object. Does nothing if it does not exist.
     pub fn remove(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_file(path) {
@@ -195,7 +197,7 @@ impl Location {
         self.read_version(start, length, None)
     }
 
-    /// Reads a byte range. Fails if the object is no longer in the given version.
+    /// Reads a byte range. Fails if an object no longer has the given version.
     pub(super) fn read_version(&self, start: u64, length: u64, version: Option<String>) -> Result<Bytes> {
         let remote = match self {
             Location::Local(path) => {

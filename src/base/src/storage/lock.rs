@@ -1,5 +1,5 @@
-//! An exclusive lock on a directory or prefix. It is released when it is dropped or when the process that holds it
-//! dies.
+//! Locks a directory or object-store prefix exclusively for one run, which is one execution of planetree. The lock is
+//! released when it is dropped or when the process that holds it dies.
 //!
 //! On a local file system, two hidden files are locked. The lock on the first file ends with the process. The lock on
 //! the second file is inherited by child processes, so that after a run was killed, the next run waits until all
@@ -36,8 +36,9 @@ pub struct PlaceLock {
 }
 
 impl PlaceLock {
-    /// Acquires the lock. Fails if another run holds it. Calls `waiting` with a message for the user if it has to
-    /// wait, either for child processes of a killed run or to find out whether another run is still alive.
+    /// Acquires the lock. Fails if another run holds the lock. Calls `waiting` with a message for the user if this
+    /// function has to wait, either for child processes of a killed run or to find out whether another run is still
+    /// alive.
     pub fn take(place: &Location, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
         interrupt::be_orderly();
         match place {
@@ -129,8 +130,8 @@ struct Lease {
 struct Beating {
     object: Location,
     remote: Remote,
-    /// Identifies this run. The first word identifies the machine, so that the next run on the same machine need not
-    /// wait until the lease of a dead run expires.
+    /// Text that identifies this run. Its first word identifies the machine, so that the next run on the same machine
+    /// need not wait until the lease of a dead run expires.
     owner: String,
 }
 

@@ -1,11 +1,12 @@
-//! Memory-mapped files.
+//! Maps files into memory.
 
 use bytes::Bytes;
 use memmap2::MmapOptions;
 use std::fs::File;
 use std::io;
 
-/// Maps a byte range of a file into memory. It stays mapped as long as the returned bytes or slices of them exist.
+/// Maps a byte range of a file into memory. The range stays mapped as long as the returned bytes, or slices of these
+/// bytes, exist.
 ///
 /// The file must not shrink while it is mapped, because reading a truncated part kills the process. Only files that
 /// planetree wrote are mapped. These files are never changed in place.

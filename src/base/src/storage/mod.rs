@@ -1,4 +1,4 @@
-//! Storage: reading from and atomically writing to local paths and object stores, which share the type [`Location`].
+//! Reads from and atomically writes to local paths and object stores. Both are represented by the type [`Location`].
 //! Only this module of the crate contains async code.
 
 pub mod border;

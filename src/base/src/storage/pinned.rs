@@ -1,5 +1,5 @@
-//! One fixed version of a file, for readers that first verify a file and use it later. They use exactly the bytes
-//! that they verified, even if the file is replaced in between.
+//! Reads one fixed version of a file, for code that first verifies a file and uses it later. Such code then uses
+//! exactly the bytes that it verified, even if the file is replaced in between.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file in the version that was opened. Reads return bytes of that version, or fail if it no longer exists.
+/// A file in the version that was opened. Reads return bytes of that version, or fail if that version no longer
+/// exists.
 pub struct PinnedFile {
     location: Location,
     size: u64,
@@ -33,7 +34,7 @@ impl PinnedFile {
         let pinned = match location {
             Location::Local(path) => {
                 if location.size()?.is_none() {
-                    return Ok(None); // opening a pipe would block
+                    return Ok(None); // there is no regular file; opening a pipe would block
                 }
                 let failed = |error: io::Error| Error::io(location, "open", error);
                 let file = File::open(path).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! URLs without secrets, for messages, query plans and records. User names, passwords, query strings and fragments
-//! may hold passwords, tokens or signatures, so all of them are removed.
+//! Removes secrets from URLs that appear in messages, query plans and records. User names, passwords, query strings
+//! and fragments may contain tokens or signatures, so all of these components are removed.
 
 use url::Url;
 
@@ -23,7 +23,7 @@ pub fn redacted(text: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     for piece in text.split(',') {
         match parts.last_mut() {
-            // A comma within a URL: only another URL starts a new part.
+            // The comma belongs to the previous URL, because text without a URL does not start a new part.
             Some(last) if last.contains("://") && !piece.contains("://") => *last += &format!(",{piece}"),
             _ => parts.push(piece.to_owned()),
         }
@@ -37,7 +37,7 @@ fn redacted_part(text: &str) -> String {
     let (before, url) = text.split_at(scheme);
     match Url::parse(url) {
         Ok(url) if url.has_host() && has_secrets(&url) => format!("{before}{}", redacted_url(&url)),
-        // What cannot be parsed may still hold a secret.
+        // A URL that cannot be parsed may still contain a secret, so the whole URL is hidden.
         Err(_) if url.contains(['@', '?', '#']) => format!("{before}(URL)"),
         _ => text.to_owned(),
     }

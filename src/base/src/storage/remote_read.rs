@@ -1,4 +1,4 @@
-//! Reading objects as byte streams.
+//! Reads objects of object stores and web servers as byte streams.
 
 use super::border;
 use super::location::Location;
@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::thread::JoinHandle;
 
 /// Reads an object from start to end in ranges and prefetches the next range in the background. All ranges come from
-/// the same version of the object. If the object changes in between, reading fails.
+/// the same version of the object. If the object is replaced while it is being read, reading fails.
 pub struct RangeReader {
     location: Location,
     version: Option<String>,
@@ -58,9 +58,9 @@ impl Read for RangeReader {
 pub struct StreamReader {
     /// Location of the object, for error messages.
     pub location: Location,
-    /// Chunks not received yet.
+    /// The chunks that have not been received yet.
     pub chunks: BoxStream<'static, object_store::Result<Bytes>>,
-    /// Received bytes not consumed yet.
+    /// The received bytes that have not been consumed yet.
     pub current: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! Writing text files atomically, with compression if the file name asks for it.
+//! Writes text files atomically, with or without compression.
 
 use super::format::Compression;
 use super::guard::Guard;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// A text file that becomes visible only at [`TextOutput::commit`]. Equal text gives equal bytes, also with
+/// A text file that becomes visible only at [`TextOutput::commit`]. Equal text gives equal bytes, even with
 /// compression.
 pub struct TextOutput {
     sink: Sink,
@@ -22,7 +22,7 @@ enum Sink {
 }
 
 impl TextOutput {
-    /// Prepares to write a file. Fails if a file exists that the guard does not permit to replace.
+    /// Prepares to write a file. Fails if a file exists and the guard does not permit replacing it.
     pub fn create(target: &Location, compression: Compression, guard: Guard) -> Result<Self> {
         let output = FileOutput::guarded(target, guard)?;
         let sink = match compression {

@@ -1,4 +1,4 @@
-//! Finding files with their sizes and versions: a single file, or all files below a directory or prefix.
+//! Finds a single file, or all files below a directory or prefix, with their sizes and versions.
 
 use super::border;
 use super::location::Location;
@@ -32,8 +32,8 @@ impl Location {
         })
     }
 
-    /// Returns all files below this directory or prefix, sorted by name, or none if it does not exist. Hidden files
-    /// are omitted, because they are never results.
+    /// Returns all files below this directory or prefix, sorted by name. The list is empty if the directory does not
+    /// exist. Hidden files are omitted, because they are never results.
     pub fn tree(&self) -> Result<Vec<StoredFile>> {
         let mut found = Vec::new();
         match self {

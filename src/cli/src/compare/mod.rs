@@ -1,4 +1,4 @@
-//! `planetree compare`
+//! Implements `planetree compare`.
 
 mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! `planetree cv`
+//! Implements `planetree cv`.
 
 mod report;
 
@@ -188,8 +188,8 @@ impl CvArguments {
     }
 }
 
-/// Shows the progress of a cross-validation. Rounds are shown only on a terminal, because there are many, and disappear
-/// when their training ends.
+/// Shows the progress of a cross-validation. Rounds are shown only on a terminal, because there are many. They
+/// disappear when the training run ends.
 struct CvProgress {
     training: TrainingProgress,
     quiet: bool,
@@ -204,7 +204,7 @@ impl CvProgress {
 
 impl Observer for CvProgress {
     fn phase(&mut self, name: &str) {
-        self.training = TrainingProgress::new(self.quiet); // rates are measured per training
+        self.training = TrainingProgress::new(self.quiet); // rates are measured per training run
         self.training.phase(name);
     }
 

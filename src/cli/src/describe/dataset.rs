@@ -1,4 +1,4 @@
-//! Description of a dataset: size, queries, labels and features.
+//! Describes a dataset: size, queries, labels and features.
 
 use super::short;
 use crate::options::JsonOptions;

@@ -1,5 +1,5 @@
-//! Description of differences: for each pair of systems, the mean difference and the number of queries that increased
-//! and decreased.
+//! Describes a table of differences: for each pair of systems, the mean difference and the number of queries that
+//! increased and decreased.
 
 use super::{TableDescription, heading, metadata_line};
 use planetree_base::error::Result;

@@ -1,4 +1,4 @@
-//! Description of the folds of a cross-validation: mean and standard deviation of each metric.
+//! Describes the folds of a cross-validation: mean and standard deviation of each metric.
 
 use super::{TableDescription, heading, line, metadata_line};
 use planetree_base::error::Result;

@@ -1,4 +1,5 @@
-//! Description of metrics: their convention, and the mean of each metric over the queries that have a value.
+//! Describes a table of metrics: its metric convention, and the mean of each metric over the queries that have a
+//! value.
 
 use super::{TableDescription, heading, line};
 use arrow::datatypes::DataType;

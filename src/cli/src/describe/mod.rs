@@ -1,4 +1,4 @@
-//! `planetree describe`
+//! Implements `planetree describe`.
 
 mod dataset;
 mod differences;

@@ -1,4 +1,4 @@
-//! Description of a model: its trees, training data, parameters and feature importance.
+//! Describes a model: its trees, training data, parameters and feature importance.
 
 use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// Default of `--top`.
 const TOP: usize = 20;
 
-/// Describes one tree of a part of a model.
+/// Describes one tree of a model. A model is a sum of parts, and the tree belongs to the part with the given number.
 pub fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
     let choices = |count: usize| format!("pass a number from 0 to {}", count - 1);
@@ -160,7 +160,7 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     text
 }
 
-/// The kind of a part, and for trees how they are combined.
+/// Returns the kind of a part (a term of the model's sum) and, for trees, how they are combined.
 fn kind_of(part: &Part) -> String {
     match part.family.trees() {
         Some(ensemble) => format!("{}: {}", part.family.kind(), ensemble.combine.name()),

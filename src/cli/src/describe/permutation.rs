@@ -1,4 +1,4 @@
-//! Permutation importance of a model's features on a dataset.
+//! Computes and describes the permutation importance of a model's features on a dataset.
 
 use super::{TableDescription, line};
 use crate::progress::CountProgress;

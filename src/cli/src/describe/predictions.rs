@@ -1,4 +1,4 @@
-//! Description of predictions: queries, labels, scores and ties.
+//! Describes a table of predictions: queries, labels, scores and ties.
 
 use super::{TableDescription, heading, line, metadata_line, short};
 use arrow::array::Array;

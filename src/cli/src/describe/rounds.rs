@@ -1,4 +1,4 @@
-//! Description of a training log: best and last value of each metric.
+//! Describes a training log: best and last value of each metric.
 
 use super::{TableDescription, heading, line, metadata_line};
 use planetree_base::error::Result;

@@ -1,4 +1,4 @@
-//! Description of the steps of a pipeline run: status, time, rows, size and memory of each.
+//! Describes the steps of a pipeline run: status, time, rows, size and memory of each.
 
 use super::{TableDescription, heading, metadata_line};
 use arrow::array::{Array, Float64Array};

@@ -1,4 +1,5 @@
-//! Description of tree strength: the mean expected NDCG of the trees after some numbers of splits.
+//! Describes how well the trees of a forest rank while they grow: their mean expected NDCG after some numbers of
+//! splits.
 
 use super::{TableDescription, heading, line};
 use planetree_base::error::Result;

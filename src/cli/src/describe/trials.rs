@@ -1,4 +1,4 @@
-//! Description of the trials of a search: their number, and the best one on the validation parts.
+//! Describes the trials of a search: their number, and the best one on the validation parts.
 
 use super::{TableDescription, heading, line, metadata_line};
 use arrow::array::Array;

@@ -1,4 +1,4 @@
-//! `planetree evaluate`
+//! Implements `planetree evaluate`.
 
 mod report;
 

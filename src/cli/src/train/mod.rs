@@ -1,4 +1,4 @@
-//! `planetree train`
+//! Implements `planetree train`.
 
 mod outputs;
 mod progress;
@@ -55,7 +55,7 @@ pub struct TrainArguments {
     #[command(flatten)]
     parameters: ParameterOptions,
 
-    /// Model to start from: boosting continues a boosted model, and adds a part of its own to any other model
+    /// Model to start from. More trees are added to a boosted model; on top of any other model, boosted trees are trained as a separate part
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
 

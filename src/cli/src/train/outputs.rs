@@ -1,5 +1,5 @@
-//! The files that a training writes. All of them are checked before the training, so that writing does not fail after
-//! it.
+//! Checks and writes the files that a training run produces. All of them are checked before the training starts, so
+//! that writing does not fail at its end.
 
 use super::TrainArguments;
 use crate::stats::{check_stats, peak_memory_bytes, write_stats};
@@ -58,7 +58,7 @@ impl TrainOutputs {
         Ok(outputs)
     }
 
-    /// Writes the model, unless the training has already streamed it to its file, and all other tables.
+    /// Writes the model, unless it was already streamed to its file during training, and all other tables.
     pub fn write(
         &self,
         request: &TrainRequest,
@@ -101,7 +101,7 @@ impl TrainOutputs {
     }
 }
 
-/// Writes the time and memory of a training and, on a cluster, its network traffic.
+/// Writes the time and memory of a training run and, on a cluster, its network traffic.
 pub fn write_train_stats(
     location: &Location,
     outcome: &Outcome,

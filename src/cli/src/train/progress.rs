@@ -1,11 +1,11 @@
-//! Shows the progress of a training: a bar on a terminal, otherwise a line every ten rounds.
+//! Shows the progress of a training run: a bar on a terminal, otherwise a line every ten rounds.
 
 use crate::progress::{Bar, BarUnit, is_live};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_train::{LogEntry, Observer};
 use std::sync::Arc;
 
-/// Shows the phases and rounds of a training.
+/// Shows the phases and rounds of a training run.
 pub struct TrainingProgress {
     quiet: bool,
     live: bool,

@@ -1,10 +1,11 @@
-//! Assigns codes to categories. The categories of each feature are numbered from 0 in order of first appearance.
+//! Assigns numeric codes to the categories of categorical features. The categories of each feature are numbered from
+//! 0 in order of first appearance.
 
 use crate::dataset::{Categories, FeatureNames};
 use planetree_base::error::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// Maximum number of categories of a feature. A column with more categories holds ids or free text.
+/// Maximum number of categories of a feature. A column with more categories probably contains ids or free text.
 const MAX_CATEGORIES: usize = 1 << 16;
 
 /// The codes of all categories that have occurred so far, by feature.
@@ -14,7 +15,7 @@ pub struct CategoryCodes {
 }
 
 impl CategoryCodes {
-    /// Starts with the categories `given` of another dataset, which keep their codes.
+    /// Creates the codes for a new dataset. The categories `given` come from another dataset and keep their codes.
     pub fn new(names: &FeatureNames, given: &[Categories]) -> Self {
         let mut columns = BTreeMap::new();
         if let FeatureNames::Given(features) = names {

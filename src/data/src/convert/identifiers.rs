@@ -1,13 +1,12 @@
-//! Detection of features that look like identifiers. A model can memorise identifiers, but they do not help with new
-//! data.
+//! Detects features that look like identifiers. A model can memorise identifiers, but they do not help with new data.
 
 use crate::dataset::FeatureNames;
 use crate::rows::{Block, PresentRows};
 
-/// Minimum number of rows. With fewer rows, the values are not sufficient evidence.
+/// Minimum number of rows for the detection. With fewer rows, the values are not sufficient evidence.
 const MIN_ROWS: usize = 20;
-/// Minimum number of rows, not counting the first row of each query. With fewer rows, values may be distinct by
-/// chance.
+/// Minimum number of rows that have an earlier row in the same query. With fewer such rows, all values in a query may
+/// be distinct by chance.
 const MIN_REPEATS: usize = 10;
 
 /// Returns the names of the features that look like identifiers. These are columns with a typical name such as `id`

@@ -1,6 +1,6 @@
-//! Converting ranking data of any supported format to a dataset. The stages run concurrently. One thread reads,
-//! decompresses and splits the input. A thread pool decodes the chunks and encodes the row groups. The calling thread
-//! restores the order, checks the queries and writes the files.
+//! Converts ranking data of any supported format to a dataset. The stages run concurrently. One thread reads and
+//! decompresses the input and splits it into chunks. A thread pool decodes each chunk to a block of rows and encodes
+//! the row groups. The calling thread restores the order of the blocks, checks the queries and writes the files.
 //!
 //! ```text
 //! inputs ─read─► chunks ─decode (pool)─► blocks ─in order─► row groups ─encode (pool)─► files
@@ -85,7 +85,8 @@ pub struct ConvertProgress {
     pub bytes: usize,
     /// Number of rows that were read.
     pub rows: usize,
-    /// Number of rows that the sort returned, after all rows had been read.
+    /// Number of rows that the sort by query returned, which happens after all rows have been read; 0 without the
+    /// sort.
     pub gathered: usize,
 }
 
@@ -201,7 +202,8 @@ fn read_in_order<T: Send + 'static>(
                     BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
                 let _ = sender.send(outcome); // fails if another error has already stopped the receiver
             });
-            // If the receiver no longer exists, it reports an error of its own, and this one is discarded.
+            // If the receiver no longer exists, it has failed and reports its own error, and the error here is
+            // discarded.
             queue.send(PendingChunk { input, bytes, decoded }).map_err(|_| Error::Interrupted)
         })
     });
@@ -297,7 +299,8 @@ impl Sequencer {
         )
     }
 
-    /// Warns about features that look like identifiers. Examines only the first block, which is cheap and sufficient.
+    /// Warns about features that look like identifiers. Only the first block of rows is examined, which is fast and
+    /// sufficient.
     fn warn_of_identifiers(&self, block: &Block) {
         let found = identifiers::identifiers(block, &self.features);
         let (names, list) = (found.join(", "), found.join(","));

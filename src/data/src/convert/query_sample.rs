@@ -1,4 +1,4 @@
-//! Random samples of queries, for working with a subset of large data and for learning curves.
+//! Draws random samples of queries, for working with a subset of large data and for learning curves.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, digest_of};

@@ -1,5 +1,6 @@
-//! An external sort that brings together the rows of each query. Rows are collected up to a memory budget, sorted by
-//! the first appearance of their query, and written to a temporary file. At the end, the files are merged.
+//! Brings together the rows of each query with an external sort. Rows are collected up to a memory budget, sorted by
+//! the first appearance of their query, and written to a temporary file, which is called a run. At the end, the runs
+//! are merged.
 
 use crate::dataset::Layout;
 use crate::rows::BlockBuilder;

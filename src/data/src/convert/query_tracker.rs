@@ -1,5 +1,5 @@
-//! Detection of queries whose rows are not consecutive. About a million queries are tracked in memory. If there are
-//! more, they are written to temporary files as sorted runs, and repetitions across runs are detected at the end,
+//! Detects queries whose rows are not consecutive. About a million queries are tracked in memory. If there are more
+//! queries, they are written to temporary files as sorted runs, and repetitions across runs are detected at the end,
 //! before the dataset is published.
 
 use crate::dataset::InputLine;
@@ -57,7 +57,8 @@ impl QueryTracker {
         self.inputs.first().map_or("input", String::as_str)
     }
 
-    /// Records the start of a query. Fails if the query has already started earlier, as far as it is still in memory.
+    /// Records the start of a query. Fails if an earlier start of the same query is still in memory.
+    /// [`QueryTracker::finish`] detects all other repetitions.
     pub fn begin(&mut self, name: &str, place: InputLine) -> Result<()> {
         if let Some(first) = self.seen.insert(xxh3_128(name.as_bytes()), place) {
             return Err(self.repeated_query(&format!("query {name:?}"), first, place));
@@ -102,7 +103,7 @@ impl QueryTracker {
         Ok(())
     }
 
-    /// Performs the final check: fails if a query occurs in two runs.
+    /// Performs the final check: fails if a query occurs in two of the sorted runs.
     pub fn finish(mut self) -> Result<()> {
         if self.runs.is_empty() {
             return Ok(());

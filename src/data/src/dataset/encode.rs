@@ -1,5 +1,5 @@
-//! Encodes the columns of a row group as compressed Parquet column chunks. A chunk depends only on the values of its
-//! column, so the columns are encoded in parallel.
+//! Encodes the columns of a row group as compressed Parquet column chunks. Each column chunk depends only on the
+//! values of its own column, so the columns are encoded in parallel.
 
 use super::fingerprint::{ColumnSums, RowKeys};
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
@@ -64,7 +64,8 @@ pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     Ok(EncodedGroup { columns, rows, queries, width, unlabelled, sums })
 }
 
-/// Encodes a column without values. It is needed for row groups that were written before the feature first occurred.
+/// Encodes a column in which all values are missing. Such a column is added to row groups that were written before
+/// the feature first occurred in the input.
 pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
     let mut present = BooleanBufferBuilder::new(rows);
     present.append_n(rows, false);

@@ -1,5 +1,5 @@
-//! Maps the features of a model, or of other data, to the columns of a dataset by name, and their categories to
-//! codes.
+//! Maps the features of a model, or of another dataset, to the columns of a dataset by name. Also maps the category
+//! codes of the dataset to those of the model or other dataset, which are called the known codes.
 
 use super::manifest::Manifest;
 use super::words::{KnownFeature, Recoding};
@@ -12,8 +12,8 @@ use std::collections::HashMap;
 /// The mapping of a list of features to the columns of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureMapping {
-    /// For each feature, its index among the features of the dataset; `None` if the dataset lacks it and it is
-    /// treated as missing.
+    /// For each feature, its index among the features of the dataset; `None` if the dataset lacks the feature, which
+    /// is then treated as missing in all rows.
     pub columns: Vec<Option<usize>>,
     /// Names of the features that the dataset lacks and that are treated as missing.
     pub absent: Vec<String>,
@@ -33,8 +33,9 @@ struct UnknownCategories {
 }
 
 impl FeatureMapping {
-    /// Finds all features in a dataset. A feature that never occurs in LETOR text is treated as missing in all rows,
-    /// because LETOR text lists only present values. For other formats, fails if a column is absent.
+    /// Finds the columns of all features in a dataset. LETOR text lists only present values, so if the dataset comes
+    /// from LETOR text, an absent feature with a default name such as `f12` is treated as missing in all rows. Any
+    /// other absent feature is an error.
     pub fn find(known: &[KnownFeature], manifest: &Manifest, location: &Location) -> Result<Self> {
         let names = known.iter().map(|feature| feature.name.as_str());
         let by_name: HashMap<&str, usize> =

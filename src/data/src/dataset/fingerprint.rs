@@ -1,11 +1,12 @@
-//! The fingerprint of a dataset: a hash of its rows that does not depend on how they are divided into row groups and
-//! files.
+//! Computes the fingerprint of a dataset: a hash of its rows that does not depend on how the rows are divided into
+//! row groups and files.
 //!
 //! Every row has a key derived from its number. Each present value of a column is multiplied by the key of its row,
 //! and the *sum* of the column is the 128-bit sum of these products. The sums of row groups can be added in any order
 //! and on any number of threads to get the sum of the dataset, and absent values cost nothing. Two different columns
 //! have the same sum with probability 2^-64 (multilinear hashing: Lemire and Kaser 2014, "Strongly universal string
-//! hashing is fast"). The fingerprint is the hash of the counts, names, categories and sums.
+//! hashing is fast"). The fingerprint is the hash of the numbers of rows and queries, the names, the categories and
+//! the sums.
 
 use super::manifest::Manifest;
 use super::read::{DatasetReader, GroupReader};

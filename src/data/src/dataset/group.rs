@@ -1,5 +1,6 @@
-//! Collects blocks into row groups. A row group ends at the end of a query, once it has enough rows or values. Where
-//! it ends depends only on the rows, not on blocks, threads or memory, so equal rows give equal files.
+//! Collects blocks, each of which holds the rows of one chunk of input, into row groups. A row group ends at the end
+//! of a query, once it has enough rows or values. The boundaries depend only on the rows, not on blocks, threads or
+//! memory, so equal rows give equal files.
 
 use crate::rows::Block;
 use planetree_base::error::{Error, Result};
@@ -15,9 +16,9 @@ pub struct InputLine {
     pub line: u64,
 }
 
-/// Number of rows after which a row group ends. It is completed to the end of the current query.
+/// Number of rows after which a row group ends. The last query of the row group is completed first.
 pub const GROUP_ROWS: usize = 1 << 16;
-/// Number of present feature values after which a row group ends. It is completed to the end of the current query.
+/// Number of present feature values after which a row group ends. The last query of the row group is completed first.
 pub const GROUP_ENTRIES: usize = 1 << 23;
 
 /// A query within a row group.
@@ -64,7 +65,7 @@ pub struct Grouper {
 }
 
 impl Grouper {
-    /// Creates an empty grouper. A file ends at the end of the query with which it reaches `partition_rows` rows.
+    /// Creates an empty grouper. A file ends after the query that brings it to at least `partition_rows` rows.
     /// `max_bytes` limits the memory of one row group.
     pub fn new(partition_rows: usize, max_bytes: usize) -> Self {
         let open = RowGroup::default();

@@ -1,4 +1,4 @@
-//! The columns of a dataset.
+//! Defines the columns of a dataset.
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Names of the feature columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeatureNames {
-    /// The names `f1`, `f2`, ..., for as many features as occur in the data.
+    /// The names `f1`, `f2` and so on, for as many features as occur in the data.
     Numbered,
     /// A fixed list of names.
     Given(Vec<String>),
@@ -31,8 +31,8 @@ impl FeatureNames {
     }
 }
 
-/// The columns of a dataset. The number of features is separate, because it is known only after all text has been
-/// read.
+/// The columns of a dataset. The number of features is not included, because with LETOR text, it is known only after
+/// all text has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Names of the features.

@@ -1,5 +1,5 @@
-//! The manifest of a dataset. It lists the files with their row groups and the checksums of all byte ranges, so that
-//! damage is detected in any range that is read.
+//! Reads and writes the manifest of a dataset. The manifest lists the files with their row groups and the checksums
+//! of all byte ranges, so that damage is detected in any range that is read.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};

@@ -1,5 +1,5 @@
-//! Datasets. A dataset is a directory of Parquet files, in which no query spans two row groups or files. Its manifest
-//! lists the files and the checksums of all their bytes.
+//! Writes and reads datasets. A dataset is a directory of Parquet files, in which no query spans two row groups or
+//! files. Its manifest lists the files and the checksums of all their bytes.
 
 mod encode;
 mod features;

@@ -67,7 +67,8 @@ impl Part {
         self.entry.row_groups.len()
     }
 
-    /// Appends a row group. If it has fewer features than the file, the other features are absent in all its rows.
+    /// Appends a row group. If the row group has fewer features than the file, the other features are missing in all
+    /// its rows.
     pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
         let mut columns = self.writer.next_row_group()?;
         for column in group.columns {
@@ -79,7 +80,7 @@ impl Part {
     }
 
     /// Copies all row groups of an earlier file, which has fewer columns, without encoding them again. Adds the
-    /// missing columns to each of them.
+    /// missing columns to each row group.
     pub fn append_file(&mut self, file: &File, entry: &PartEntry, width: usize) -> Result<()> {
         let reader = SerializedFileReader::new(file.try_clone()?)?;
         for (metadata, group) in reader.metadata().row_groups().iter().zip(&entry.row_groups) {

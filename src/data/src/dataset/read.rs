@@ -144,8 +144,8 @@ impl GroupReader {
     }
 
     /// Decodes columns in batches of `batch_rows` rows and passes them to `sink`. The last batch may be smaller.
-    /// `columns` contains ascending column indices. It is meant for groups that are too wide to be decoded as a
-    /// whole.
+    /// `columns` contains ascending column indices. This function is meant for row groups that are too wide to be
+    /// decoded as a whole.
     pub fn read_batches(
         &self,
         columns: &[usize],
@@ -196,8 +196,8 @@ impl GroupReader {
     }
 }
 
-/// Verifies all bytes of a file of a dataset against the checksums in the manifest. It is meant for code that does
-/// not read the file with a [`DatasetReader`].
+/// Verifies all bytes of a file of a dataset against the checksums in the manifest. This function is meant for code
+/// that does not read the file with a [`DatasetReader`].
 pub fn verify_part(directory: &HeldDirectory, entry: &PartEntry) -> Result<()> {
     let ranges = entry.row_groups.iter().map(|group| &group.range).chain([&entry.footer]);
     ranges.into_iter().try_for_each(|range| read_checked(directory, &entry.name, range).map(drop))

@@ -1,7 +1,8 @@
 //! Maps category codes between datasets and models. Every conversion numbers the categories of a column in order of
 //! appearance, so the same category may have different codes in different datasets. When a dataset is read for a
-//! model, or together with another dataset, its codes are mapped to the known codes of the same categories. Unknown
-//! categories become missing values. It is an error if a feature is categorical on one side and numeric on the other.
+//! model, or together with another dataset, its codes are mapped to the *known codes*, which are the codes of the
+//! same categories in the model or the other dataset. Categories without a known code become missing values. It is an
+//! error if a feature is categorical on one side and numeric on the other.
 
 use arrow::array::Float32Array;
 use planetree_base::error::{Error, Result};

@@ -39,7 +39,7 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Prepares to write a dataset to `target`. Fails if it must not be written there.
+    /// Prepares to write a dataset to `target`. Fails if `target` is hidden, or exists and must not be replaced.
     pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
         refuse_hidden(target)?;
         let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
@@ -75,7 +75,7 @@ impl DatasetWriter {
         if is_full { self.finish_part() } else { Ok(()) }
     }
 
-    /// Rewrites the open file with more feature columns, if it has fewer than the data so far.
+    /// Rewrites the open file with more feature columns, if it has fewer features than the data so far.
     fn widen_open_part(&mut self) -> Result<()> {
         if self.open.as_ref().is_none_or(|part| part.width() >= self.width) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Counts distinct values. The count is exact for up to 64 distinct values. For more, it is estimated with
-//! HyperLogLog (Flajolet et al. 2007) with 4,096 registers, which has a standard error of 1.6 %.
+//! Counts distinct values. The count is exact for up to 64 distinct values. For more distinct values, the count is
+//! estimated with HyperLogLog (Flajolet et al. 2007) with 4,096 registers, which has a standard error of 1.6 %.
 
 use planetree_base::random::mix;
 

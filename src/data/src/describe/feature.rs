@@ -1,4 +1,4 @@
-//! Summary statistics of the values of a feature.
+//! Computes summary statistics of the values of a feature.
 
 use super::distinct::DistinctCounter;
 use arrow::array::{Array, Float32Array};
@@ -67,7 +67,8 @@ impl FeatureSummary {
             summary.least = summary.least.min(*value);
             summary.most = summary.most.max(*value);
             summary.whole_numbers &= value.fract() == 0.0;
-            // Equal consecutive values, in particular zeros, are common, so only the first of them is added.
+            // Equal consecutive values, in particular zeros, are common, so only the first of them is passed to the
+            // counter of distinct values.
             if last != Some(value.to_bits()) {
                 last = Some(value.to_bits());
                 summary.distinct.add(value.to_bits());

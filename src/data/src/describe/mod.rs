@@ -1,4 +1,5 @@
-//! Summarises a dataset in one pass. Row groups are summarised independently, and the summaries are merged in order.
+//! Summarises a dataset in one pass. Row groups are summarised independently, and the summaries are merged in row
+//! order.
 
 mod distinct;
 mod feature;

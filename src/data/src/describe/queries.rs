@@ -1,4 +1,4 @@
-//! Summary statistics of queries, labels and documents.
+//! Computes summary statistics of queries, labels and documents.
 
 use arrow::array::{Array, Float32Array, StringArray};
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::ops::Range;
 /// Summary of queries. Summaries of parts of the data can be merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuerySummary {
-    /// For each number of documents, the number of queries that have so many documents.
+    /// For each number of documents, the number of queries with that many documents.
     pub sizes: BTreeMap<u64, u64>,
     /// For each label, the number of rows. The key is the bit pattern of the label. The bit patterns have the same
     /// order as the labels, because labels are not negative.
     labels: BTreeMap<u32, u64>,
     /// Number of rows without a label.
     pub unlabelled: u64,
-    /// Number of queries with several documents that all have the same label.
+    /// Number of queries with several documents in which all known labels are equal.
     pub one_label: u64,
     /// Number of queries without a label above 0.
     pub empty: u64,

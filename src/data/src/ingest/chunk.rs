@@ -16,7 +16,7 @@ pub struct TextChunk {
 /// Errors that can occur while a stream is split.
 #[derive(Debug)]
 pub enum ChunkError {
-    /// The stream cannot be read. Contains the number of lines read before.
+    /// The stream cannot be read. Contains the system error and the number of lines read before it.
     Io(io::Error, u64),
     /// A line is longer than [`MAX_LINE`]. Contains the line number.
     LineTooLong(u64),

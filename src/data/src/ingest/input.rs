@@ -1,4 +1,5 @@
-//! Input arguments of a command: files, directories, glob patterns, URLs, or `-` for standard input.
+//! Finds the input files that command-line arguments refer to. An argument can be a file, a directory, a glob
+//! pattern, a URL, or `-` for standard input.
 
 use crate::dataset::{Categories, MANIFEST, PartEntry};
 use planetree_base::error::{Error, Result, copy_of};
@@ -42,7 +43,8 @@ impl Input {
     }
 
     /// Returns the file next to the input whose name is the name of the input plus `suffix`, if it exists. If the
-    /// input is compressed, its suffix such as `.gz` may be omitted from the name.
+    /// name of the input ends in a compression suffix such as `.gz`, that suffix may be missing in the name of the
+    /// other file.
     pub fn sibling(&self, suffix: &str) -> Result<Option<Location>> {
         let name = self.location.as_ref().map(Location::name).unwrap_or_default();
         let compression = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
@@ -121,8 +123,8 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     }
 }
 
-/// Returns the data files in a directory or prefix. If it is a dataset, these are its parts, and otherwise all files
-/// except hidden files, side files, and files such as `README`.
+/// Returns the data files in a directory or prefix. If the directory is a dataset, these are the files in its
+/// manifest. Otherwise, these are all files except hidden files, side files, and files such as `README`.
 fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
@@ -149,8 +151,8 @@ fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Ve
     let (prefix, pattern) = argument.rsplit_once('/').unwrap_or(("", argument));
     if prefix.contains(['*', '[']) {
         return Err(Error::usage(
-            format_args!("{shown}: a pattern in a URL is only allowed in its last component"),
-            "list the prefixes one by one",
+            format_args!("{shown}: wildcards are only allowed in the last component of a URL"),
+            "pass one URL per directory, such as s3://bucket/a/*.txt s3://bucket/b/*.txt",
         ));
     }
     let pattern = glob::Pattern::new(pattern).map_err(|error| bad_pattern(shown, &error))?;

@@ -1,5 +1,5 @@
-//! Parses decimal numbers to correctly rounded `f32`. It is fast for short numbers, which are typical of ranking
-//! data.
+//! Parses decimal numbers to correctly rounded `f32`. The parser is fast for short numbers, which are typical of
+//! ranking data.
 //!
 //! Text is processed eight bytes at a time. The leading digits of an eight-byte word are found and converted with a
 //! few multiplications, so the cost does not depend on the number of digits.
@@ -52,8 +52,8 @@ fn word_at(text: &[u8], at: usize) -> Option<u64> {
 
 /// Parses a plain decimal number that starts at the offset `at`: an optional `-`, at most seven digits, and
 /// optionally a decimal point with at most seven more digits. Returns the value and the offset of the end. Returns
-/// `None` for anything else, such as exponents, long numbers, or a number in the last bytes of `text`. The caller
-/// must handle these cases.
+/// `None` for anything else, such as exponents and long numbers, and for numbers in the last bytes of `text`. The
+/// caller must parse these numbers in another way.
 ///
 /// The branches are deliberate: with a predicted branch, the processor can start on the next number before the end of
 /// this one is known. A version without branches is a third slower.

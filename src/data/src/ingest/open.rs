@@ -89,7 +89,7 @@ fn delimited(
             None => None,
         },
     };
-    // By CatBoost's convention, a file with a column description has no header line.
+    // By CatBoost's convention, a file that comes with a separate column description has no header line.
     let header = options.header && beside.is_none();
     let mut roles = match &beside {
         Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
@@ -104,7 +104,8 @@ fn delimited(
         return Err(missing_role(&names, "query", &input.name));
     }
     let table = TableDialect { delimiter, header, file: &input.name };
-    // If there is a description, it states which columns are categorical, and the guess is not used for this.
+    // If there is a column description, it states which columns are categorical, and the guess is not used for this
+    // purpose.
     let described = beside.is_some().then(|| roles.clone());
     let guess = guess(lines, &table, &mut roles, options.decimal_comma)?;
     let guessed_categorical = if described.is_none() { guess.categorical } else { Vec::new() };

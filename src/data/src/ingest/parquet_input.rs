@@ -22,7 +22,7 @@ pub struct ParquetInput {
     /// Names of the columns, in order.
     pub names: Vec<String>,
     types: Vec<DataType>,
-    /// Index columns, if pandas wrote the file from a data frame.
+    /// Names of the columns that hold the index of a data frame, if pandas wrote the file.
     index: Vec<String>,
     reader: ParquetRecordBatchReader,
 }

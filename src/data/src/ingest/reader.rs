@@ -117,7 +117,7 @@ pub struct IngestTotals {
     pub fingerprint: Digest,
 }
 
-/// Inputs of the same format, the first of which is open.
+/// A list of inputs that have the same format. The first input is open.
 pub struct Ingest {
     inputs: Vec<Input>,
     options: IngestOptions,

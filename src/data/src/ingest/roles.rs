@@ -1,4 +1,4 @@
-//! The roles of columns in a table: query id, label, document id, weight, position or feature.
+//! Assigns a role to each column of an input table: query id, label, document id, weight, position or feature.
 
 use planetree_base::error::{Error, Result};
 
@@ -17,8 +17,8 @@ pub enum ColumnRole {
     Position,
     /// A numeric feature. Contains its index among the features, counted from 0.
     Feature(u32),
-    /// A categorical feature, whose categories are coded as numbers. Contains its index among the features, counted
-    /// from 0.
+    /// A categorical feature, whose categories are replaced by numbers. Contains its index among the features,
+    /// counted from 0.
     Category(u32),
     /// A column that is not used.
     Ignored,

@@ -1,5 +1,5 @@
-//! Side files in the convention of LightGBM. They are next to an input and contain query sizes, weights or positions,
-//! with one number per line.
+//! Reads side files, which follow a convention of LightGBM. A side file is next to an input and contains query sizes,
+//! weights or positions, with one number per line.
 
 use super::decompress::decompress;
 use super::input::Input;

@@ -1,4 +1,4 @@
-//! Decoded rows in columnar form.
+//! Stores decoded rows in columnar form.
 //!
 //! A *block* consists of the rows of one chunk of input. A *run* is a sequence of consecutive rows of one query. An
 //! *entry* is one feature value that is present in a row. Memory and time are proportional to the number of entries,

@@ -25,8 +25,8 @@ impl BlockBuilder {
         self.entries.push((index, value));
     }
 
-    /// Adds an explicitly missing value to the open row. It is stored as an entry, so that a repeated index is still
-    /// detected.
+    /// Adds an explicitly missing value to the open row. It is stored as an entry, so that a repeated feature index
+    /// is still detected.
     pub fn push_missing(&mut self, index: u32) {
         self.some_missing = true;
         self.push_entry(index, f32::NAN);
@@ -43,14 +43,14 @@ impl BlockBuilder {
         &self.entries[self.open_row_start()..]
     }
 
-    /// Moves all entries out of the builder, so that a hot loop can append to them directly. The caller must give
-    /// them back with [`BlockBuilder::restore_entries`].
+    /// Moves the entries of all rows out of the builder, so that a hot loop can append to them directly. The caller
+    /// must give them back with [`BlockBuilder::restore_entries`].
     #[inline(always)]
     pub fn take_entries(&mut self) -> Vec<SparseEntry> {
         std::mem::take(&mut self.entries)
     }
 
-    /// Moves entries back into the builder that were taken with [`BlockBuilder::take_entries`].
+    /// Gives back the entries that were taken with [`BlockBuilder::take_entries`].
     #[inline(always)]
     pub fn restore_entries(&mut self, entries: Vec<SparseEntry>) {
         self.entries = entries;
@@ -127,7 +127,7 @@ impl BlockBuilder {
         self.open_repairs.push(kind);
     }
 
-    /// Discards the open row, including its query, and counts the fault.
+    /// Discards the open row and counts the fault. If the row is the first of its query, the query is removed, too.
     pub fn skip_row(&mut self, kind: FaultKind) {
         self.abandon_row();
         self.abandon_query();

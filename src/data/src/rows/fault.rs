@@ -1,4 +1,4 @@
-//! Faults that input lines can have, with their messages and their treatment under `--lenient`.
+//! Lists the faults that input lines can have, with their messages and their treatment under `--lenient`.
 
 use planetree_base::error::{Error, InputError, Position};
 
@@ -60,7 +60,7 @@ pub enum Repair {
     Missing,
     /// Treat the row as unlabelled.
     Unlabelled,
-    /// Use the last of the repeated values.
+    /// If a feature index is repeated in a line, use its last value.
     LastWins,
 }
 

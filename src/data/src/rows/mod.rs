@@ -1,4 +1,4 @@
-//! Rows in memory, on their way from the decoders to the dataset writer.
+//! Holds rows in memory between decoding and writing.
 //!
 //! `block.rs` defines the columnar form of the rows of one chunk. `builder.rs` collects rows and transposes them.
 //! `fault.rs` lists all faults that a row can have.

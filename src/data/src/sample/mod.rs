@@ -1,5 +1,5 @@
-//! Generates synthetic ranking data of any size that resemble well-known datasets. Every query has its own random
-//! stream, so the files do not depend on the number of threads.
+//! Generates synthetic ranking data of any size that resemble well-known datasets. Every query has its own stream of
+//! random numbers, so the files do not depend on the number of threads.
 
 mod shape;
 mod text;

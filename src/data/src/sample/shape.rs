@@ -1,4 +1,4 @@
-//! Characteristics of well-known datasets, and the generation of similar queries.
+//! Generates queries with the characteristics of well-known datasets.
 //!
 //! A document has three latent traits: how well it matches the query, its quality, and its popularity. Features are
 //! noisy functions of these traits: heavy-tailed counts with many zeros, scores, ratios and flags. Some features
@@ -52,7 +52,8 @@ impl SampleShape {
 /// Describes how the values of a feature depend on the traits of a document.
 struct FeatureView {
     kind: ValueKind,
-    /// Weights of the match with the query, the quality, the popularity, the level of the query, and the noise.
+    /// Weights of the match with the query, the quality, the popularity, the level of the query (a random number per
+    /// query), and the noise.
     weights: [f64; 5],
     /// Probability that the value of a document is 0 or absent ("silent").
     silent: f64,

@@ -1,4 +1,4 @@
-//! Lets jobs run on labelled datasets. The parts of the data are the partitions of the dataset.
+//! Lets the jobs of a cluster run on labelled datasets. The parts that jobs divide the data into are the row groups.
 
 use super::LabelledData;
 use planetree_base::error::{Error, Result};

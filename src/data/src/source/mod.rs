@@ -1,6 +1,6 @@
-//! Labelled data for training: one dataset, or several datasets that are read as if they were concatenated. Features
-//! are matched by name, and a category has the same code in all datasets. A query must not occur in more than one
-//! dataset.
+//! Reads labelled data for training: one dataset, or several datasets that are read as if they were concatenated.
+//! Here, a *part* is one of these datasets, and a *partition* is one row group of a part. Features are matched by
+//! name, and a category has the same code in all datasets. A query must not occur in more than one dataset.
 
 mod job_data;
 mod part;
@@ -91,7 +91,7 @@ impl LabelledRows {
         self.labels.is_empty()
     }
 
-    /// Whether all lists fit together.
+    /// Checks whether the query bounds are valid and the lengths of all lists match.
     pub fn is_valid(&self) -> bool {
         let (bounds, rows) = (&self.query_bounds, self.len());
         let fits = |count: Option<usize>| count.is_none_or(|count| count == rows);
@@ -102,7 +102,7 @@ impl LabelledRows {
             && fits(self.positions.as_ref().map(Vec::len))
     }
 
-    /// The range of rows of each query.
+    /// Returns the range of rows of each query.
     pub fn queries(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.query_bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
     }

@@ -1,5 +1,5 @@
-//! One of the datasets of [`LabelledData`](super::LabelledData). Matches the features by name, and checks the labels
-//! and weights.
+//! Reads one of the datasets of [`LabelledData`](super::LabelledData), which is called a part. Matches the features
+//! by name, and checks the labels and weights.
 
 use super::LabelledRows;
 use crate::dataset::{DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest};
@@ -114,7 +114,8 @@ impl SourcePart {
     }
 
     /// Reads the labels, weights, positions and queries of a row group, and also returns the query id of each row.
-    /// The first row of the group has the number `first` in all parts and the number `first_here` in this part.
+    /// `first` is the number of the group's first row counted over all parts, and `first_here` is its number within
+    /// this part.
     pub fn rows(
         &self,
         group: &GroupReader,

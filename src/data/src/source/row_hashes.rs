@@ -1,5 +1,5 @@
-//! Hashes of rows, computed from their features and label while the features are decoded one by one. They allow
-//! finding rows that two datasets have in common without reading the datasets again.
+//! Computes hashes of rows from their features and label, while the features are decoded one by one. The hashes serve
+//! to find rows that two datasets have in common without reading the datasets again.
 
 use planetree_base::random::mix;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Helpers for reading and writing Parquet files: slices of a file, protection against panics of the decoder, and the
-//! conversion of write errors.
+//! Provides helpers for reading and writing Parquet files: slices of a file, protection against panics of the
+//! decoder, and the conversion of write errors.
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};

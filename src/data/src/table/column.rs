@@ -1,4 +1,4 @@
-//! Reads columns of tables as numbers or strings, whatever their exact types, for descriptions and charts.
+//! Reads the columns of a table as numbers or strings, whatever their stored types are, for descriptions and charts.
 
 use super::read::TableReader;
 use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};

@@ -1,7 +1,7 @@
-//! The footer of a table and its checksum. The checksum is the last value in the metadata of the footer. It is the
-//! hash of the whole file, computed with zeros in place of the digits of the checksum. The file must be verified
-//! before anything is decoded. The digits are therefore found by a search for the bytes that Thrift's compact
-//! protocol produces for the checksum's key and the length 32.
+//! Reads the footer of a table and verifies the checksum in it. The checksum is the last value in the metadata of the
+//! footer. It is the hash of the whole file, computed with zeros in place of the digits of the checksum. The file
+//! must be verified before anything is decoded. The digits are therefore found by a search for the bytes that
+//! Thrift's compact protocol produces for the checksum's key and the length 32.
 
 use super::bytes::{FileSlice, guarded};
 use bytes::Bytes;
@@ -32,7 +32,7 @@ pub fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
     (start + DIGITS <= footer.len()).then_some(start..start + DIGITS)
 }
 
-/// The footer of a file, classified by who wrote the file. It is not decoded unless this is necessary.
+/// The footer of a file, classified by who wrote the file. The footer is decoded only if necessary.
 pub enum Footer {
     /// The file is not a Parquet file.
     Unknown,

@@ -1,4 +1,4 @@
-//! The kinds of tables that planetree writes, with their names, columns and formats.
+//! Lists the kinds of tables that planetree writes, with their names, columns and file formats.
 
 use planetree_base::storage::{MODEL_FORMATS, OutputFormats, TABLE_FORMATS};
 
@@ -9,15 +9,15 @@ pub enum TableKind {
     Model,
     /// Predictions: one row per document, with its score.
     Predictions,
-    /// The training log: one row per round, split and metric.
+    /// The training log: one row per round, data split (such as `train`) and metric.
     Rounds,
     /// Metrics: one row per query.
     Metrics,
-    /// Differences: one row per query and pair of systems.
+    /// Differences between ranking systems: one row per query and pair of systems.
     Differences,
-    /// Folds of a cross-validation: one row per fold, split and metric.
+    /// Folds of a cross-validation: one row per fold, data split and metric.
     Folds,
-    /// Trials of a search: one row per trial.
+    /// Trials of a hyperparameter search: one row per trial.
     Trials,
     /// Steps of a pipeline run: one row per step.
     Steps,

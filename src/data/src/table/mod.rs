@@ -1,6 +1,6 @@
-//! Tables that are single Parquet files: models, predictions, rounds, metrics, differences and others. The metadata
-//! of a table contains its kind and a checksum of all its bytes. Some kinds of tables can also be written as text
-//! (`text.rs`), which has no metadata.
+//! Reads and writes tables that are single Parquet files: models, predictions, rounds, metrics, differences and
+//! others. The metadata of a table contains its kind and a checksum of all its bytes. Some kinds of tables can also
+//! be written as text (`text.rs`), which has no metadata.
 
 mod bytes;
 mod column;

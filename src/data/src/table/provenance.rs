@@ -1,4 +1,4 @@
-//! The origin of predictions, according to the metadata of their file.
+//! Determines the origin of predictions from the metadata of their file.
 
 /// Metadata key under which the fingerprints of the predicted datasets are stored.
 pub const DATASET: &str = "planetree.dataset";

@@ -1,4 +1,4 @@
-//! Tests that a table reads back as it was written, and that a damaged one is rejected.
+//! Tests that a table reads back as it was written, and that a damaged table is rejected.
 
 use super::*;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};

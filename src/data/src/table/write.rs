@@ -76,7 +76,7 @@ impl TableWriter {
         let output = FileOutput::guarded(location, guard(kind, FileFormat::Parquet))?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties())
-            // The Arrow metadata only repeat the schema, in an order that differs from run to run.
+            // The Arrow metadata only repeat the schema, in an order that may change between executions.
             .with_skip_arrow_metadata(true);
         let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
         let (file, factory) = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
@@ -179,7 +179,7 @@ impl ColumnsWriter {
         for (field, column) in schema.fields().iter().zip(step.columns()) {
             leaves.extend(compute_leaves(field, column)?);
         }
-        // Run in parallel only within a thread pool that the caller has chosen.
+        // Encode columns in parallel only if the caller runs this function in a thread pool.
         if rayon::current_thread_index().is_some() {
             self.columns.par_iter_mut().zip(leaves).try_for_each(|(column, leaf)| column.write(&leaf))?;
         } else {

@@ -1,5 +1,5 @@
-//! Aligns the values of several systems by query. A query that one system lacks is an error, because means over
-//! different queries are not comparable.
+//! Aligns the metric values of several systems by query. A system is a ranking that is compared with others. A query
+//! that one system lacks is an error, because means over different queries are not comparable.
 
 use super::query_value::QueryValue;
 use planetree_base::error::{Error, Result};
@@ -8,11 +8,12 @@ use std::cmp::Ordering;
 /// A system to compare, with a value for every query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedSystem {
-    /// Name in the output.
+    /// Name of the system in the output.
     pub name: String,
     /// File that the system was read from.
     pub file: String,
-    /// Location for messages: the file and, if the file contains several systems, the name of the system.
+    /// Where the system was read from, for messages: the file and, if the file contains several systems, the name of
+    /// the system.
     pub place: String,
     /// Values of the queries, sorted by query name.
     pub queries: Vec<QueryValue>,
@@ -25,7 +26,7 @@ pub struct AlignedSystems {
     pub queries: Vec<String>,
     /// For each system, its values in the order of `queries`.
     pub values: Vec<Vec<f64>>,
-    /// Number of queries without a value in any system, because the convention excludes them from the mean.
+    /// Number of queries without a value in any system, because the rules for the metric exclude them from the mean.
     pub uncounted: usize,
     /// Messages about differences in the input that may make the values incomparable.
     pub notes: Vec<String>,
@@ -69,7 +70,7 @@ impl AlignedSystems {
     }
 }
 
-/// Checks that both systems have the same queries. Otherwise, the error names the missing ones.
+/// Checks that both systems have the same queries. Otherwise, the error names the missing queries.
 fn check_names(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     let (mut only_first, mut only_other) = (Vec::new(), Vec::new());
     let (mut left, mut right) = (first.queries.as_slice(), other.queries.as_slice());

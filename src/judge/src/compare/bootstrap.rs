@@ -1,5 +1,6 @@
-//! The percentile bootstrap (Efron 1979): a confidence interval for the mean difference over other queries from the
-//! same population. It resamples the queries with replacement.
+//! Computes a confidence interval for the mean difference between two systems with the percentile bootstrap (Efron
+//! 1979): the queries are resampled with replacement many times, and the interval lies between two percentiles of the
+//! resampled means.
 
 use super::scaled::ScaledIntegers;
 use planetree_base::random::Stream;
@@ -14,7 +15,7 @@ pub struct ConfidenceInterval {
     pub low: f64,
     /// Upper bound.
     pub high: f64,
-    /// Confidence level: the fraction of resampled means within the interval.
+    /// Confidence level: the fraction of resampled means that lie within the interval.
     pub level: f64,
     /// Number of resamples.
     pub resamples: u64,
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(percentile(&[3], 0.7, |value| value as f64), 3.0);
     }
 
-    /// Computes the same resampled means in floating point and takes their percentiles.
+    /// Checks the interval against resampled means that are computed in floating point from the same random draws.
     #[test]
     fn an_interval_matches_the_resampled_means() {
         let differences = random_differences(2, 40);

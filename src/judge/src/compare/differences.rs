@@ -1,4 +1,4 @@
-//! The table of differences: one row per pair of systems and query.
+//! Writes the table of differences between systems, with one row per query for each pair of systems.
 
 use super::aligned::{AlignedSystems, ComparedSystem};
 use super::pair::PairComparison;
@@ -9,7 +9,8 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
-/// Writes the differences of all pairs, one pair after another, with the metric and its convention as metadata.
+/// Writes the differences of all pairs, one pair after another. The metadata of the table names the metric and the
+/// convention, which is the set of rules for computing it.
 pub fn write_differences(
     location: &Location,
     systems: &[ComparedSystem],

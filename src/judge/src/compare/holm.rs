@@ -1,9 +1,9 @@
-//! Holm's step-down correction for multiple comparisons (Holm 1979). It keeps the probability of any false positive
-//! among all pairs below alpha.
+//! Corrects p-values for multiple comparisons with Holm's step-down method (Holm 1979). It limits the probability of
+//! any false positive among all pairs of systems to the significance level alpha.
 
 /// Returns the corrected p-values, in the order of the input. The smallest of n p-values is multiplied by n, the
-/// second smallest by n - 1, and so on. A corrected p-value is at most 1, and at least as large as that of any
-/// smaller p-value.
+/// second smallest by n - 1, and so on. Corrected p-values are limited to 1, and are raised where necessary so that
+/// they have the same order as the uncorrected p-values.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|one, other| probabilities[*one].total_cmp(&probabilities[*other]));
@@ -30,8 +30,8 @@ mod tests {
         assert!(holm(&[]).is_empty());
     }
 
-    /// Holm's own formulation: rejects hypotheses in ascending order of p-values, and stops at the first p-value that
-    /// is too large.
+    /// Returns which hypotheses are rejected, by Holm's own formulation: visits the p-values in ascending order and
+    /// rejects hypotheses until a p-value is too large.
     fn rejected(probabilities: &[f64], alpha: f64) -> Vec<bool> {
         let mut sorted: Vec<(f64, usize)> = probabilities.iter().copied().zip(0..).collect();
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -1,4 +1,4 @@
-//! Reads one metric from a metrics table.
+//! Reads the values of one metric from a metrics table, which has one row per query, or per system and query.
 
 use super::query_value::QueryValue;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -16,7 +16,7 @@ pub struct TableSystem {
     pub values: Vec<QueryValue>,
 }
 
-/// Reads the column `metric`. Systems are in the order of their first rows.
+/// Reads the values in the column with the name `metric`. Systems are returned in the order of their first rows.
 pub fn read_metric(table: &TableReader, metric: &str) -> Result<Vec<TableSystem>> {
     check_metric(table, metric)?;
     let has_systems = table.schema().column_with_name(SYSTEM).is_some();
@@ -53,11 +53,11 @@ pub fn read_metric(table: &TableReader, metric: &str) -> Result<Vec<TableSystem>
     Ok(systems)
 }
 
-/// The column that names the system, in a table of several systems.
+/// Name of the column that contains the name of the system, in a table of several systems.
 const SYSTEM: &str = "system";
 
-/// Returns the index of a system, which is added if it is new. The rows of a system are usually contiguous, so the
-/// search begins with the last system.
+/// Returns the index of the system with this name, and adds the system if it is new. The rows of a system are usually
+/// contiguous, so the search begins with the last system.
 fn system_index(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     let known = systems.iter().rposition(|system| system.name.as_deref() == Some(name));
     known.unwrap_or_else(|| {
@@ -66,7 +66,7 @@ fn system_index(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     })
 }
 
-/// Returns the string in a row. Null is an error.
+/// Returns the string in a row of a column, or an error if it is null.
 fn required_text<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name: &str) -> Result<&'a str> {
     let texts = column.as_string::<i32>();
     if texts.is_valid(row) {
@@ -76,7 +76,7 @@ fn required_text<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name
     Err(Error::place(table.location(), problem, "recreate the file with `planetree evaluate --output`"))
 }
 
-/// Checks that the table has the column `metric`. Otherwise, the error lists the available metrics.
+/// Checks that the table has a column with the name `metric`. Otherwise, the error lists the available metrics.
 fn check_metric(table: &TableReader, metric: &str) -> Result<()> {
     let fields = table.schema().fields().iter();
     let names: Vec<&str> = fields

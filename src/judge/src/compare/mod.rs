@@ -1,4 +1,5 @@
-//! Significance tests between rankings. Systems are compared query by query, on the same queries.
+//! Tests whether the rankings of several systems differ significantly. Systems are compared query by query, on the
+//! same queries.
 //!
 //! ```text
 //! metrics tables, predictions ──read──► values by query ──align──► differences
@@ -65,13 +66,13 @@ pub struct ComparisonOptions {
     pub resamples: u64,
     /// Confidence level of the bootstrap interval, from 0 to 1.
     pub level: f64,
-    /// Seed of all random draws.
+    /// Seed for all random draws.
     pub seed: u64,
     /// Maximum number of most improved queries to list, and likewise of most worsened queries.
     pub top: usize,
 }
 
-/// Compares every system with every later one, and corrects the p-values for the number of pairs.
+/// Compares every pair of systems, and corrects the p-values for the number of pairs.
 pub fn compare(aligned: &AlignedSystems, options: &ComparisonOptions) -> Result<Vec<PairComparison>> {
     let mut pairs = Vec::new();
     for (b, second) in aligned.values.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Mean and standard deviation of differences.
+//! Computes the mean and standard deviation of differences.
 
 /// Count, mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,4 +1,4 @@
-//! The comparison of two systems: differences, significance tests, wins and losses.
+//! Compares two systems: computes their differences, significance tests, wins and losses.
 
 use super::bootstrap::{ConfidenceInterval, bootstrap};
 use super::moments::Moments;
@@ -10,13 +10,13 @@ use super::{ComparisonOptions, SignificanceTest};
 /// The comparison of two systems. A difference is the value of the second system minus the value of the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairComparison {
-    /// Index of the first system.
+    /// Index of the first system of the pair.
     pub a: usize,
-    /// Index of the second system.
+    /// Index of the second system of the pair.
     pub b: usize,
-    /// Mean of the first system.
+    /// Mean of the metric in the first system.
     pub mean_a: f64,
-    /// Mean of the second system.
+    /// Mean of the metric in the second system.
     pub mean_b: f64,
     /// Mean and standard deviation of the differences.
     pub difference: Moments,
@@ -36,16 +36,17 @@ pub struct PairComparison {
     pub wilcoxon: Wilcoxon,
     /// Indices of the queries that the second system improves most, in descending order of improvement.
     pub improved: Vec<usize>,
-    /// Indices of the queries that the second system worsens most, in descending order of loss.
+    /// Indices of the queries that the second system worsens most, in descending order of deterioration.
     pub worsened: Vec<usize>,
-    /// The p-value of the deciding test, corrected for the number of pairs.
+    /// The p-value of the selected test, corrected for the number of pairs.
     pub corrected: f64,
     /// Whether the corrected p-value is at most the significance level.
     pub differs: bool,
 }
 
 impl PairComparison {
-    /// Compares two systems by their values for each query. The p-value is corrected later, when all pairs are known.
+    /// Compares two systems by their values for each query. The p-value is not corrected yet, because the correction
+    /// needs the p-values of all pairs.
     pub(super) fn of(systems: [usize; 2], values: [&[f64]; 2], options: &ComparisonOptions) -> Self {
         let [first, second] = values;
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
@@ -56,7 +57,7 @@ impl PairComparison {
         let count = |which: fn(f64) -> bool| {
             (0..differences.len()).filter(|query| which(gain(*query))).count() as u64
         };
-        // The sort is stable, so queries with equal gains stay in the order of their names.
+        // The sort is stable, so queries with equal differences stay in the order of their names.
         let most = |sign: f64| {
             let mut queries: Vec<usize> =
                 (0..differences.len()).filter(|query| sign * gain(*query) > 0.0).collect();

@@ -1,14 +1,14 @@
-//! The value of one query in one system.
+//! Defines the value of a metric for one query in one system, and checks lists of such values.
 
 use planetree_base::error::{Error, Result};
 use std::fmt;
 
-/// The value of one query in one system.
+/// The value of a metric for one query in one system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryValue {
     /// Name of the query.
     pub query: String,
-    /// Value of the metric; `None` if the convention excludes the query from the mean.
+    /// Value of the metric; `None` if the rules for the metric exclude the query from the mean.
     pub value: Option<f64>,
     /// Numbers of ranked and of relevant documents, if known.
     pub documents: Option<(u64, u64)>,

@@ -1,6 +1,6 @@
-//! Fisher's randomisation test (Fisher 1935; for retrieval, Smucker, Allan and Carterette 2007). Under the null
-//! hypothesis, every difference is equally likely to have the opposite sign. The p-value is the fraction of sign
-//! assignments for which the sum of the differences is at least as far from zero as the observed sum.
+//! Fisher's randomisation test (Fisher 1935; for information retrieval, Smucker, Allan and Carterette 2007). Under
+//! the null hypothesis, every difference is equally likely to have the opposite sign. The p-value is the fraction of
+//! sign assignments for which the sum of the differences is at least as far from zero as the observed sum.
 
 use super::scaled::ScaledIntegers;
 use planetree_base::random::Stream;
@@ -21,8 +21,8 @@ pub struct Randomisation {
     pub is_exact: bool,
 }
 
-/// Runs the test. It enumerates all sign assignments if there are few, and otherwise draws `permutations` random
-/// ones.
+/// Runs the test. If there are at most [`MAX_ENUMERATED`] nonzero differences, all sign assignments are enumerated.
+/// Otherwise, `permutations` random sign assignments are drawn.
 pub fn randomisation(differences: &[f64], permutations: u64, seed: u64) -> Randomisation {
     // Differences of zero do not change the sum, whatever their sign.
     let nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
@@ -39,9 +39,9 @@ pub fn randomisation(differences: &[f64], permutations: u64, seed: u64) -> Rando
     Randomisation { p, permutations, is_exact: false }
 }
 
-/// Returns the number of sums at least `far` from zero, and the number of sums tried. Flipping all signs does not
-/// change the distance from zero, so the first sign is fixed. Assignments are visited in Gray code order, so that
-/// each differs from the one before in a single sign.
+/// Returns the number of sign assignments whose sum is at least `far` from zero, and the number of sign assignments
+/// tried. Flipping all signs does not change the distance from zero, so the first sign is fixed. Assignments are
+/// visited in Gray code order, in which successive assignments differ in a single sign.
 fn enumerated(values: &[i64], far: i64) -> (u64, u64) {
     let free = values.get(1..).unwrap_or_default();
     let tried = 1_u64 << free.len();
@@ -86,7 +86,7 @@ mod tests {
         (0..count).map(|_| draw.normal() + shift).collect()
     }
 
-    /// Computes the p-value by summing every sign assignment from scratch.
+    /// Computes the p-value by enumerating all sign assignments and computing each sum from scratch.
     fn naive(differences: &[f64]) -> f64 {
         let sum = |signs: u64| -> f64 {
             let signed = differences.iter().enumerate();

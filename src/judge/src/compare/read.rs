@@ -1,5 +1,5 @@
-//! Reads the systems to compare. Their values are read from metrics tables or computed from predictions, all with the
-//! same metric and convention.
+//! Reads the systems to compare. The values of a system are read from a metrics table or computed from predictions.
+//! All values are of the same metric and follow the same convention, which is the set of rules for computing metrics.
 
 use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
@@ -13,7 +13,7 @@ use planetree_metric::{Convention, Metric};
 /// A file to compare, which may contain several systems.
 #[derive(Debug, Clone)]
 pub struct ComparedFile {
-    /// Name of the system; `None` to use the name in the table or the file name.
+    /// Name of the system; `None` to use the name in the table or, if the table has none, the file name.
     pub name: Option<String>,
     /// The file or URL.
     pub location: Location,
@@ -28,13 +28,13 @@ pub struct ReadSystems {
     pub metric: String,
     /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// Convention that all values follow.
+    /// Convention by which all values were computed.
     pub convention: Convention,
 }
 
-/// Reads the values of a metric from all files. Predictions are evaluated with `convention`. If it is `None`, they
-/// are evaluated with the convention of the metrics tables, or with the default if there are no tables. `threads` of
-/// 0 means all cores.
+/// Reads the values of a metric from all files. Predictions are evaluated with `convention`. If `convention` is
+/// `None`, predictions are evaluated with the convention of the metrics tables, or with the default if there are no
+/// tables. If `threads` is 0, all cores are used.
 pub fn read_systems(
     files: &[ComparedFile],
     metric: &str,
@@ -42,7 +42,7 @@ pub fn read_systems(
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
-    // A table may have columns that are not metrics of planetree, so an unknown name is used as the name of a column.
+    // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
     let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
     let convention = common_convention(&tables, convention)?;
@@ -73,7 +73,7 @@ pub fn read_systems(
     Ok(ReadSystems { systems, metric: column, higher_is_better, convention })
 }
 
-/// Evaluates one metric for every query in a file of predictions.
+/// Computes one metric for every query in a file of predictions.
 fn evaluate_predictions(
     location: &Location,
     metric: Metric,
@@ -99,8 +99,8 @@ fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
     }
 }
 
-/// Returns the convention that all tables share, with which predictions are evaluated. Different conventions are an
-/// error.
+/// Returns the convention with which predictions are evaluated, so that they are comparable with the metrics tables.
+/// Returns an error if the tables have different conventions.
 fn common_convention(tables: &[Option<TableReader>], requested: Option<&Convention>) -> Result<Convention> {
     let mut common: Option<(String, Convention)> =
         requested.map(|convention| ("--convention".to_owned(), convention.clone()));

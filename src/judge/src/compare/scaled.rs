@@ -1,22 +1,23 @@
-//! Differences scaled to integers. Sums of integers are exact in any order, so comparing sums does not depend on
-//! rounding.
+//! Scales differences to integers. Sums of integers are exact in any order, so a comparison of sums does not depend
+//! on the order of addition.
 
-/// Differences as multiples of a unit, which is a power of two. The unit is small enough that the largest difference
-/// keeps all its digits, and large enough that the sum of all differences cannot overflow.
+/// Differences as integer multiples of a unit, which is a power of two. The unit is chosen as small as possible for
+/// precision, but large enough that the sum of all differences cannot overflow an `i64`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaledIntegers {
-    /// Differences, in units.
+    /// Differences as multiples of the unit.
     pub values: Vec<i64>,
     /// The unit is 2 to the power of `exponent`.
     exponent: i32,
 }
 
 impl ScaledIntegers {
-    /// Scales finite differences, rounding to the nearest unit.
+    /// Scales finite differences, and rounds them to multiples of the unit.
     pub fn of(differences: &[f64]) -> Self {
         let largest = differences.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
         let bits_of_count = (usize::BITS - differences.len().leading_zeros()) as i32;
-        // The largest difference is below 2^above, which is 2^(62 - bits_of_count) units.
+        // The largest difference is below 2^above. The exponent is chosen such that this is 2^(62 - bits_of_count)
+        // units.
         let (_, above) = libm::frexp(largest);
         let exponent = above + bits_of_count - 62;
         let in_units = |value: &f64| libm::ldexp(*value, -exponent).round() as i64;
@@ -28,9 +29,9 @@ impl ScaledIntegers {
         libm::ldexp(units as f64, self.exponent)
     }
 
-    /// Returns the distance in units up to which two sums over all values count as equal. Every value is off by at
-    /// most half a unit, and metrics themselves are rounded, so mathematically equal sums may differ in their last
-    /// digits.
+    /// Returns the distance in units up to which two sums over all values count as equal. The rounding error of every
+    /// value is up to half a unit, and metrics have rounding errors too, so mathematically equal sums may differ in
+    /// their last digits.
     pub fn tolerance(&self) -> i64 {
         let size: i64 = self.values.iter().map(|value| value.abs()).sum();
         self.values.len() as i64 + (size >> 40)

@@ -1,4 +1,4 @@
-//! Student's paired t-test (Student 1908). It assumes that the mean of the differences is normally distributed.
+//! Student's paired t-test (Student 1908), which assumes that the mean of the differences is normally distributed.
 
 use super::moments::Moments;
 use super::tails;
@@ -25,7 +25,7 @@ pub fn t_test(moments: &Moments) -> Option<TTest> {
 mod tests {
     use super::*;
 
-    /// Student's own data: additional hours of sleep of ten patients under two drugs.
+    /// Tests with Student's own data: the additional hours of sleep of ten patients under two drugs.
     #[test]
     fn matches_students_sleep_data() {
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];

@@ -1,4 +1,5 @@
-//! Two-sided tail probabilities of the normal distribution and of Student's t, accurate in all digits even when small.
+//! Computes two-sided tail probabilities of the normal distribution and of Student's t distribution, with a small
+//! relative error even for tiny probabilities.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -17,9 +18,11 @@ pub fn student(t: f64, degrees: u64) -> f64 {
         return 0.0;
     }
     let (inside, outside) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
-    // x^a (1 - x)^b / B(a, b) with a = degrees/2 and b = 1/2. log1p keeps the power accurate if x is near 1.
+    // This is x^a (1 - x)^b / B(a, b), where x is `inside`, a = degrees/2, b = 1/2 and B is the beta function. log1p
+    // keeps the power accurate if x is near 1.
     let front = libm::exp(-half * libm::log1p(ratio)) * (outside / PI).sqrt() * gamma_ratio(degrees);
-    // The continued fraction converges fast only below the mean, so above it the complement is computed.
+    // The continued fraction converges fast only if x is below approximately the mean of the beta distribution. If x
+    // is larger, the opposite tail is computed and subtracted from 1.
     if inside < (half + 1.0) / (half + 2.5) {
         front / half * beta_fraction(half, 0.5, inside)
     } else {
@@ -94,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Compares with numerical integration of the density.
+    /// Compares the tail probability with numerical integration of the density.
     #[test]
     fn student_is_the_integral_of_its_density() {
         for degrees in [1, 2, 3, 7, 30, 199, 200, 201, 202, 1000] {

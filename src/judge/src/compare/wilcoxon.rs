@@ -1,13 +1,13 @@
-//! Wilcoxon's signed-rank test (Wilcoxon 1945). Differences are weighted by the rank of their absolute value, so that
-//! a few large differences do not dominate. Queries with a difference of zero are excluded.
+//! Wilcoxon's signed-rank test (Wilcoxon 1945). The test ranks the differences by absolute value, and replaces every
+//! difference by its rank, so that a few large differences do not dominate. Differences of zero are excluded.
 //!
 //! The choice between an exact and an approximate p-value follows `scipy.stats.wilcoxon`, so that the results agree.
 
 use super::tails;
 
-/// Maximum number of queries for an exact p-value if there are no ties and no zeros.
+/// Maximum number of queries for an exact p-value if all differences are nonzero and have distinct absolute values.
 const MAX_EXACT: usize = 50;
-/// Maximum number of queries for an exact p-value with ties or zeros.
+/// Maximum number of queries for an exact p-value if there are differences of zero or with equal absolute values.
 const MAX_EXACT_TIED: usize = 13;
 
 /// The result of the signed-rank test.
@@ -49,12 +49,13 @@ pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
     Wilcoxon { positive, negative, count: nonzero.len() as u64, z, p }
 }
 
-/// Ranks of the differences, doubled so that the mean ranks of ties are integers.
+/// Ranks of the differences. Differences with equal absolute values have their mean rank. All ranks are doubled, so
+/// that mean ranks are integers.
 struct SignedRanks {
     doubled: Vec<u64>,
     positive: u64,
     negative: u64,
-    /// Sum of t³ - t over all groups of ties, where t is the size of the group.
+    /// Sum of t³ - t over all groups of differences with equal absolute values, where t is the size of the group.
     tied: f64,
 }
 
@@ -76,7 +77,7 @@ impl SignedRanks {
         ranks
     }
 
-    /// Returns the positive rank sum minus its expectation, divided by its standard deviation.
+    /// Returns the z statistic: the positive rank sum minus its expectation, divided by its standard deviation.
     fn z(&self) -> f64 {
         let n = self.doubled.len() as f64;
         let expected = n * (n + 1.0) / 4.0;
@@ -148,7 +149,8 @@ mod tests {
         }
     }
 
-    /// Darwin's plant heights as analysed by Fisher, from scipy's documentation.
+    /// Tests with Darwin's plant heights as analysed by Fisher. The data and the results are from scipy's
+    /// documentation.
     #[test]
     fn matches_scipy_on_darwins_plants() {
         let plants =

@@ -1,5 +1,5 @@
-//! Systems as points on curves. The systems of a curve differ in one quantity, whose value is at the end of their
-//! names.
+//! Interprets evaluated systems as points on curves. The systems on one curve differ in the value of one quantity,
+//! and the name of a system ends with this value.
 
 use planetree_base::error::{Error, Result};
 
@@ -16,8 +16,8 @@ pub struct CurvePoint {
 }
 
 impl CurvePoint {
-    /// Parses the name of a system: `rf-list-0_05` is at 0.05 on the curve `rf-list`. Names contain no dots, so `_`
-    /// stands for the decimal point. Returns `None` if the name does not end in a number.
+    /// Parses the name of a system: `rf-list-0_05` is the point at 0.05 on the curve `rf-list`. Names contain no
+    /// dots, so `_` stands for the decimal point. Returns `None` if the name does not end in a number.
     pub fn named(name: &str) -> Option<Self> {
         let (series, value) = name.rsplit_once('-').unwrap_or(("", name));
         let starts_as_number = value.starts_with(|letter: char| letter.is_ascii_digit());

@@ -1,5 +1,6 @@
-//! Looks up the documents of one query by id. The hash table is not cleared between queries. Instead, every slot
-//! stores the number of its query, so that the cost of a query depends only on its own documents.
+//! Looks up the documents of one query by id. The hash table is reused for all queries and not cleared between them.
+//! Instead, every slot stores the number of the query that filled it, so that the time for a query depends only on
+//! the number of its documents.
 
 use arrow::array::StringArray;
 use xxhash_rust::xxh3::xxh3_64;
@@ -8,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Default)]
 pub struct DocumentTable {
     slots: Vec<Slot>,
-    /// Number of the current query. Slots of other queries count as free.
+    /// Number of the current query. Slots that other queries filled count as free.
     query: u64,
 }
 
@@ -29,7 +30,7 @@ impl DocumentTable {
         }
     }
 
-    /// Inserts the document of a row. If an earlier row has the same document, returns that row and inserts nothing.
+    /// Inserts the document in a row. If an earlier row has the same document, returns that row and inserts nothing.
     pub fn insert(&mut self, names: &StringArray, row: usize) -> Option<usize> {
         let name = names.value(row);
         let hash = xxh3_64(name.as_bytes());
@@ -42,12 +43,12 @@ impl DocumentTable {
         }
     }
 
-    /// Returns the row of a document; `None` if the query does not have the document.
+    /// Returns the row of a document; `None` if the current query does not have the document.
     pub fn get(&self, names: &StringArray, name: &str) -> Option<usize> {
         self.find(names, name, xxh3_64(name.as_bytes())).ok()
     }
 
-    /// Returns the row of a document id, or the index of the free slot for it as the error.
+    /// Returns the row of a document id. If there is none, returns the index of a free slot for the id as the error.
     fn find(&self, names: &StringArray, name: &str, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut index = hash as usize & mask;

@@ -1,5 +1,5 @@
-//! Evaluates all rows of a plan on all cores, and assembles the results in input order. A query may span two tasks,
-//! so the last query of each task is joined here with the first query of the next task.
+//! Evaluates all rows of a scan in parallel tasks, and assembles the results in input order. A query may span several
+//! tasks, so the rows of a task's last query are joined here with those of the next task's first query.
 
 use super::remote::{EvaluationInput, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
@@ -16,7 +16,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Evaluates the rows of a plan.
+/// Evaluates the rows of a scan plan.
 pub struct EvaluationDriver<'a> {
     /// Engine that runs the plan.
     pub engine: &'a Engine,
@@ -72,7 +72,7 @@ impl EvaluationDriver<'_> {
         if outcome? { assembly.finish() } else { Ok(None) }
     }
 
-    /// Does the same as [`EvaluationDriver::judge`] in other processes.
+    /// Evaluates all queries in other processes, with the same results as [`EvaluationDriver::judge`].
     pub fn judge_by(
         &self,
         remote: &dyn RemoteEvaluator,
@@ -155,7 +155,7 @@ impl JudgeTasks {
 /// Collects results in input order.
 struct ResultAssembly<'a> {
     judge: QueryJudge<'a>,
-    /// Rows of the last query so far, which may continue in the next task.
+    /// Rows of the last query so far, which is not evaluated yet because it may continue in the next task.
     open: Vec<RecordBatch>,
     results: Results,
     seen: Option<SeenQueries>,
@@ -175,7 +175,7 @@ impl<'a> ResultAssembly<'a> {
         })
     }
 
-    /// Adds the results of the next task. Returns `false` if a query occurs a second time.
+    /// Adds the results of the next task. Returns `false` if a query occurs again after other queries.
     fn add(&mut self, partial: PartialEvaluation) -> Result<bool> {
         self.open.extend(partial.head);
         let Some(tail) = partial.tail else { return Ok(true) };

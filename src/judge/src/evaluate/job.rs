@@ -1,4 +1,5 @@
-//! The job that evaluates row groups of predictions in other processes, with the same code as in this process.
+//! Defines the job that evaluates row groups of predictions in other processes, with the same code as in this
+//! process.
 
 use super::predictions::Predictions;
 use super::results::Results;
@@ -11,7 +12,7 @@ use planetree_data::table::{batches_from_bytes, batches_to_bytes};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Evaluates the queries of predictions.
+/// A job that evaluates the queries in a file of predictions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeRows {
     metrics: Vec<String>,
@@ -26,7 +27,7 @@ pub struct JudgeRows {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedGroups(Vec<JudgedGroup>);
 
-/// A [`PartialEvaluation`] whose rows are encoded for the network.
+/// The evaluation of one row group: a [`PartialEvaluation`] whose rows are encoded for the network.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct JudgedGroup {
     head: Bytes,
@@ -62,8 +63,8 @@ impl JudgeRows {
 }
 
 impl JudgedGroups {
-    /// Decodes the evaluations and passes them to `sink` in order, until `sink` returns `false`. Returns `false` in that
-    /// case and `true` otherwise.
+    /// Decodes the evaluations and passes them to `sink` in order, until `sink` returns `false`. Returns whether
+    /// `sink` accepted all of them.
     pub fn each_group(self, sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>) -> Result<bool> {
         for JudgedGroup { head, between, tail } in self.0 {
             let tail = tail.map(|tail| batches_from_bytes(&tail.0)).transpose()?;
@@ -90,7 +91,7 @@ impl Job for JudgeRows {
         Ok(Some(()))
     }
 
-    /// Evaluates the row groups of the shard on all threads.
+    /// Evaluates the row groups that are assigned to this process (its shard), on all threads.
     fn map(&self, _: &(), shard: &Shard<'_, Predictions>) -> Result<Option<JudgedGroups>> {
         let settings = self.settings()?;
         let groups = shard.parts.par_iter().map(|group| {

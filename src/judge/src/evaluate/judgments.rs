@@ -1,4 +1,5 @@
-//! Labels from a source other than the ranking: a dataset or TREC qrels.
+//! Reads labels from a source other than the ranking: a dataset, or a file of relevance judgments in the TREC format
+//! (qrels).
 
 use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
 use super::scores::LabelColumns;
@@ -52,8 +53,8 @@ impl Judgments {
     }
 }
 
-/// Reads the labels of a row group. The batches own their memory, because the sort would count a slice at the size of
-/// the whole batch that it belongs to.
+/// Reads the labels of a row group in small batches that own their memory. They are not slices of a larger batch,
+/// because for each slice the sort would count the memory of the whole batch.
 fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Result<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     group.read_batches(&[0, 1, 2], SORT_ROWS, &mut |batch| {

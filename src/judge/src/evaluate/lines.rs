@@ -66,7 +66,7 @@ impl TextLines {
         &self.location
     }
 
-    /// Creates an error at the current line.
+    /// Creates an error that refers to the current line.
     pub fn fault(&self, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
         Error::Input(Box::new(InputError {
             at: Position { file: self.location.to_string(), line: self.number.max(1), column: 1 },

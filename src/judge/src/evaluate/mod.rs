@@ -49,10 +49,10 @@ pub use predictions::Predictions;
 pub use worker::EvaluationSettings;
 pub use worker::PartialEvaluation;
 
-/// Metrics that are computed by default. The worst queries are chosen by the first one.
+/// Metrics that are computed by default. The first metric determines which queries are listed as the worst.
 pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
 
-/// The default memory limit of sorting, in bytes.
+/// Default memory limit for sorting, in bytes.
 pub const DEFAULT_MEMORY: u64 = 512 << 20;
 
 /// A ranking to evaluate.
@@ -86,14 +86,14 @@ impl Ranking {
 pub struct EvaluateRequest {
     /// Metrics to compute.
     pub metrics: Vec<Metric>,
-    /// Convention that all metrics follow.
+    /// Convention, which is the set of rules by which all metrics are computed.
     pub convention: Convention,
     /// Source of the labels; `None` if the ranking itself has labels.
     pub judgments: Option<Judgments>,
     /// Whether queries with judgments but without ranked documents count as queries with an empty ranking. Otherwise
     /// they are ignored.
     pub complete: bool,
-    /// Column of the ranking by which queries are grouped into segments.
+    /// Column of the ranking by which queries are grouped into segments, if requested.
     pub by: Option<String>,
     /// Whether to compute DCG and ideal DCG in addition to the metrics.
     pub gains: bool,
@@ -101,9 +101,10 @@ pub struct EvaluateRequest {
     pub run: Option<(Location, String)>,
     /// Number of threads; 0 for all cores.
     pub threads: usize,
-    /// Memory limit of sorting, in bytes.
+    /// Memory limit for sorting, in bytes.
     pub memory_limit: u64,
-    /// Progress meter. It counts rows as they are read, and again as they are evaluated if they had to be sorted.
+    /// Progress meter. It counts every row when it is read. If rows must be sorted, it counts every row again when it
+    /// is evaluated.
     pub meter: SharedMeter,
     /// Evaluates row groups of predictions in other processes; `None` to evaluate them in this process.
     pub remote: Option<Arc<dyn RemoteEvaluator>>,

@@ -1,4 +1,4 @@
-//! Reads predictions in Parquet: planetree's own tables, and other files with the same columns.
+//! Reads predictions from Parquet files: planetree's own tables, and other files with the same columns.
 
 use super::rows::RowColumns;
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
@@ -12,7 +12,7 @@ use planetree_data::table::provenance::are_of_training_rows;
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
-/// Rows per batch if the rows are not sorted.
+/// Rows per batch if the rows need not be sorted.
 const BATCH_ROWS: usize = 1 << 15;
 
 /// A file of predictions.
@@ -23,10 +23,10 @@ pub struct Predictions {
     pub seen_in_training: bool,
 }
 
-/// The columns to read, and the indices of the needed columns among them.
+/// The columns to read from the file, and the position of each needed column among them.
 #[derive(Clone)]
 pub struct PredictionColumns {
-    /// Indices of the columns to read within the file, in ascending order.
+    /// Indices in the file of the columns to read, in ascending order.
     pub read: Vec<usize>,
     query: usize,
     document: Option<usize>,
@@ -36,7 +36,8 @@ pub struct PredictionColumns {
 }
 
 impl Predictions {
-    /// Opens predictions that another process has verified, without checking the kind and the checksum of the file.
+    /// Opens predictions without checking the kind and the checksum of the file, because another process has already
+    /// verified them.
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
         let columns = PredictionColumns::find(file.schema(), location, by)?;
@@ -98,7 +99,7 @@ impl Predictions {
         (0..self.file.groups()).map(reader).collect()
     }
 
-    /// Returns up to `count` readers that divide the row groups among themselves, for rows that will be sorted.
+    /// Returns up to `count` readers, each of which reads some of the row groups, for rows that will be sorted.
     pub fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
         let count = count.min(self.file.groups()).max(1);
         let groups = |reader| (reader..self.file.groups()).step_by(count).collect();
@@ -162,7 +163,7 @@ impl PredictionColumns {
         })
     }
 
-    /// Converts a batch of the columns in `read` to rows in the common form.
+    /// Converts a batch of the columns in `read` to the schema that rows of all sources share.
     pub fn rows(&self, batch: &RecordBatch, first_row: u64, location: &Location) -> Result<RecordBatch> {
         let text = |place: Option<usize>| -> Result<StringArray> {
             let Some(place) = place else { return Ok(StringArray::new_null(batch.num_rows())) };
@@ -223,7 +224,7 @@ fn converted(batch: &RecordBatch, place: usize, kind: &DataType, location: &Loca
     })
 }
 
-/// Iterates over the batches of several row groups, converted to rows in the common form.
+/// Iterates over the batches of several row groups, converted to the schema that rows of all sources share.
 struct PredictionBatches {
     file: Arc<ParquetFile>,
     columns: PredictionColumns,

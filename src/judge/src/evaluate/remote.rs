@@ -1,4 +1,4 @@
-//! Evaluates predictions in other processes, which run the same code on single row groups.
+//! Defines the interface for evaluating predictions in other processes, which run the same code on single row groups.
 
 use super::predictions::Predictions;
 use super::text_predictions::format_of;
@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Predictions to evaluate, and the settings of the evaluation.
 pub struct EvaluationInput<'a> {
-    /// The predictions, of which all row groups are evaluated.
+    /// The predictions. All their row groups are evaluated.
     pub predictions: &'a Predictions,
     /// Metrics and options of the evaluation.
     pub settings: &'a EvaluationSettings,
@@ -18,7 +18,7 @@ pub struct EvaluationInput<'a> {
     pub by: Option<&'a str>,
 }
 
-/// Evaluates row groups in other processes.
+/// Evaluates row groups of predictions in other processes.
 pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     /// Checks that the other processes can read a location.
     fn check(&self, location: &Location) -> Result<()>;

@@ -1,4 +1,4 @@
-//! Results of all queries, stored by column.
+//! Stores the results of all queries by column.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ pub struct Results {
     pub relevant: Vec<u32>,
     /// Number of each query's first row in the input.
     first_rows: Vec<u64>,
-    /// Values of all metrics, query by query; NaN if the query is excluded from the mean.
+    /// Values of all metrics, query by query; NaN if the query is excluded from the mean of the metric.
     values: Vec<f64>,
     /// DCG of each query, if requested.
     pub dcg: Vec<f64>,

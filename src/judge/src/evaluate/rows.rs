@@ -1,5 +1,5 @@
-//! The common form of rows from all sources: query, document, label, score and row number. A row without a score is a
-//! judgment, which gives the label of a document but not its position in the ranking.
+//! Defines the schema that rows from all sources are converted to: query, document, label, score and row number. A
+//! row without a score is a judgment, which gives the label of a document but not its position in the ranking.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt64Array,
@@ -39,7 +39,7 @@ pub struct RowColumns {
     pub scores: Float64Array,
     /// Number of the first row in the input, counted from 0.
     pub first_row: u64,
-    /// Segment of each row's query, if requested.
+    /// Segment (group of queries) to which each row's query belongs, if requested.
     pub segments: Option<StringArray>,
 }
 
@@ -79,12 +79,12 @@ pub struct RowView<'a> {
     pub scores: &'a Float64Array,
     /// Row numbers in the input.
     pub rows: &'a UInt64Array,
-    /// Segment of each row's query; null if unknown.
+    /// Segment (group of queries) to which each row's query belongs; null if unknown.
     pub segments: &'a StringArray,
 }
 
 impl<'a> RowView<'a> {
-    /// Views a batch that was built by [`RowColumns`].
+    /// Borrows the columns of a batch that was built by [`RowColumns`].
     pub fn of(batch: &'a RecordBatch) -> Self {
         RowView {
             query_ids: batch.column(0).as_string(),

@@ -56,7 +56,7 @@ impl ScoredRows {
         .into_batch()
     }
 
-    /// Reads the next score. If the line names a query, it must be `query`.
+    /// Reads the next score. If the line contains a query id, it must be equal to `query`.
     fn next_score(&mut self, query: &str) -> Result<f64> {
         if !self.lines.advance()? {
             return Err(self.count_mismatch("only "));
@@ -96,7 +96,7 @@ impl ScoredRows {
 
     fn count_mismatch(&self, qualifier: &str) -> Error {
         let rows = self.dataset.manifest().rows;
-        // Lines beyond the number of rows are not counted.
+        // Reading stops at the first line beyond the number of rows, so the total number of lines is unknown then.
         let found = if qualifier == "only " { self.lines.number() } else { rows };
         Error::place(
             self.lines.location(),
@@ -106,7 +106,7 @@ impl ScoredRows {
     }
 }
 
-/// The columns of a dataset that an evaluation uses.
+/// The columns of a dataset that are needed for an evaluation.
 pub struct LabelColumns {
     /// Query ids.
     pub query_ids: StringArray,

@@ -1,5 +1,5 @@
-//! Reads the segments of queries from another table: a Parquet file or a dataset with one row per query, or with
-//! several rows per query that agree on the segment.
+//! Reads from a separate table to which segment (group of queries) each query belongs. The table is a Parquet file or
+//! a dataset. If it has several rows for a query, they must agree on the segment.
 
 use super::predictions::no_such_column;
 use super::results::Results;
@@ -13,7 +13,7 @@ use planetree_data::table::{AnyParquet, ParquetFile, TableReader};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The segments of queries, read from a column of another table.
+/// The segment of each query, read from a column of a separate table.
 pub struct SegmentJoin {
     by: String,
     location: Location,

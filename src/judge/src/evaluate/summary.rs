@@ -1,4 +1,5 @@
-//! Summaries of results: means, percentiles, worst queries, segments.
+//! Summarises the results of all queries: means, percentiles, worst queries, and means per segment (group of
+//! queries).
 
 use super::results::Results;
 use planetree_metric::{Mean, Metric};
@@ -12,7 +13,8 @@ pub const PERCENTILES: [u32; 5] = [5, 25, 50, 75, 95];
 pub struct MetricSummary {
     /// The metric.
     pub metric: Metric,
-    /// Mean over the counted queries; `None` if there are none. A query is counted unless the convention excludes it.
+    /// Mean over the counted queries; `None` if there are none. A query is counted unless the rules for the metric
+    /// exclude it.
     pub mean: Option<f64>,
     /// Number of counted queries.
     pub counted: usize,
@@ -102,7 +104,7 @@ impl SegmentSummary {
     }
 }
 
-/// Returns the mean of a metric over the counted queries among `queries`.
+/// Returns the mean of a metric over those of the given queries that are not excluded from the mean.
 fn mean(
     results: &Results,
     column: usize,
@@ -114,7 +116,8 @@ fn mean(
     mean_of(*metric, counted)
 }
 
-/// Returns the mean of a metric over counted queries, each given as its value and its number of documents.
+/// Returns the mean of a metric over queries. For each query, `queries` contains its value and its number of
+/// documents.
 pub fn mean_of(metric: Metric, queries: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut mean = Mean::new(metric);
     for (value, documents) in queries {

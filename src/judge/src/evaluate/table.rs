@@ -1,4 +1,5 @@
-//! The metrics table: one row per query. `evaluate` and `cv` write it; comparisons and reports read it.
+//! Writes and reads metrics tables, which have one row per query, or per system and query. The commands `evaluate`
+//! and `cv` write such tables; comparisons and reports read them.
 
 use super::results::{QueryResult, Results};
 use super::{CURVE, DEFAULT_METRICS, EvaluateRequest, Ranking, evaluate};
@@ -12,12 +13,12 @@ use planetree_data::table::{TableKind, TableReader, TableWriter};
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
-/// Metadata key for the convention that the values follow.
+/// Metadata key for the convention, which is the set of rules by which the metrics were computed.
 pub const CONVENTION: &str = Convention::KEY;
 /// Metadata key for the names of the metrics, separated by commas.
 pub const METRICS: &str = "planetree.metrics";
 
-/// Columns for DCG and ideal DCG, which follow the metrics.
+/// Names of the columns for DCG and ideal DCG, which come after the columns of the metrics.
 const GAINS: [&str; 2] = ["dcg", "idcg"];
 
 /// The columns and metadata of a metrics table.
@@ -25,7 +26,7 @@ const GAINS: [&str; 2] = ["dcg", "idcg"];
 pub struct MetricsLayout<'a> {
     /// The metrics, one column each.
     pub metrics: &'a [Metric],
-    /// Convention that all metrics follow.
+    /// Convention by which all metrics are computed.
     pub convention: &'a Convention,
     /// Whether there is a column `segment`.
     pub segments: bool,
@@ -37,8 +38,8 @@ pub struct MetricsLayout<'a> {
     pub curve: Option<&'a str>,
 }
 
-/// Where the rows of one [`MetricsTable::write`] come from. A field is written only if the layout has a column for
-/// it.
+/// The origin of the rows that one call of [`MetricsTable::write`] appends. A field is written only if the layout has
+/// a column for it.
 #[derive(Debug, Clone, Copy)]
 pub struct RowOrigin<'a> {
     /// System that ranked the queries.
@@ -121,11 +122,11 @@ impl<'a> MetricsTable<'a> {
     }
 }
 
-/// Metric values of every query, and the convention that they follow.
+/// Metric values of every query, and the convention by which they were computed.
 pub struct PerQueryMetrics {
     /// The metrics, in the order of the columns of `results`.
     pub metrics: Vec<Metric>,
-    /// Convention that all metrics follow.
+    /// Convention by which all metrics are computed.
     pub convention: Convention,
     /// The values of all queries.
     pub results: Results,

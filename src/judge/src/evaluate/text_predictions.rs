@@ -44,7 +44,7 @@ trait CellReader: Send {
     /// Reads the next row into `cells`, one cell per column. Returns `false` at the end.
     fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool>;
 
-    /// Creates an error at the current row.
+    /// Creates an error that refers to the current row.
     fn fault(&self, problem: String, remedy: &str) -> Error;
 }
 
@@ -125,7 +125,7 @@ impl TextColumn {
         }
     }
 
-    /// Appends a cell. If the cell is not a valid number, returns it as the error.
+    /// Appends a cell to the column. If the cell is not a valid number, returns the cell as the error.
     fn push(&mut self, cell: Option<String>) -> Result<(), String> {
         match self {
             TextColumn::Text(texts) => texts.push(cell),
@@ -160,7 +160,7 @@ struct DelimitedCells {
     input: TextInput,
     core: csv_core::Reader,
     names: Vec<String>,
-    /// The current row: its bytes, the end of each cell in them, and the line on which the row begins.
+    /// The current row: its text, the end of each cell in the text, and the line on which the row begins.
     text: Vec<u8>,
     ends: Vec<usize>,
     line: u64,

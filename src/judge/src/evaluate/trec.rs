@@ -1,5 +1,6 @@
-//! TREC files: runs (`query Q0 document rank score tag`) and judgments, called qrels (`query iteration document
-//! relevance`). As in trec_eval, the rank in a run is ignored and the order is determined by the scores.
+//! Reads and writes TREC runs, which are rankings with lines of the form `query Q0 document rank score tag`, and
+//! reads relevance judgments (qrels) with lines of the form `query iteration document relevance`. As in trec_eval,
+//! the rank in a run is ignored and the order is determined by the scores.
 
 use super::lines::TextLines;
 use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
@@ -10,12 +11,12 @@ use planetree_base::storage::{Location, RUN_FORMATS, TextOutput, replaces};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Returns a reader of a run, whose rows have no labels.
+/// Returns a reader of a run. Its rows have scores but no labels.
 pub fn run_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Run)
 }
 
-/// Returns a reader of the judgments in qrels.
+/// Returns a reader of relevance judgments. Its rows have labels but no scores.
 pub fn qrels_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Qrels)
 }
@@ -137,7 +138,7 @@ pub fn write_run(text: &mut Vec<u8>, ranked: &RankedQuery<'_>, tag: &str) -> Res
         return Err(invalid("query", query));
     }
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    // Adding zero turns -0.0 into 0.0, so that the two tie.
+    // Adding zero turns -0.0 into 0.0, so that both count as equal scores.
     order.sort_by(|one, other| (scores[*other] + 0.0).total_cmp(&(scores[*one] + 0.0)));
     for (rank, row) in (1..).zip(order) {
         if documents.is_null(row) {

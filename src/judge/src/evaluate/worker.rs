@@ -1,5 +1,6 @@
-//! Evaluates the queries in consecutive rows. The rows may begin and end within a query, so the first and the last
-//! query are not evaluated. Their rows are returned, to be joined with the neighbouring rows.
+//! Evaluates the queries in a sequence of rows. The sequence may begin and end in the middle of a query, so its first
+//! and last query are not evaluated. Their rows are returned, so that the caller can join them with the rows before
+//! and after the sequence.
 
 use super::documents::DocumentTable;
 use super::judgments::Judgments;
@@ -16,7 +17,7 @@ use std::ops::Range;
 pub struct EvaluationSettings {
     /// Metrics to compute.
     pub metrics: Vec<Metric>,
-    /// Convention that all metrics follow.
+    /// Convention, which is the set of rules by which all metrics are computed.
     pub convention: Convention,
     /// Source of the labels; `None` if the rows themselves have labels.
     pub judgments: Option<Judgments>,
@@ -24,15 +25,16 @@ pub struct EvaluationSettings {
     pub complete: bool,
     /// Whether to compute DCG and ideal DCG in addition to the metrics.
     pub gains: bool,
-    /// Whether to record the segment of each query.
+    /// Whether to record the segment (group of queries) to which each query belongs.
     pub segments: bool,
     /// Tag of the TREC run to write; `None` if no run is written.
     pub tag: Option<String>,
-    /// Name of the input in messages.
+    /// Name of the input, for messages.
     pub input: String,
 }
 
-/// The evaluation of consecutive rows, except for the first and the last query.
+/// The results of all queries in a sequence of rows except the first and the last query, whose rows are not
+/// evaluated.
 pub struct PartialEvaluation {
     /// Rows of the first query.
     pub head: Vec<RecordBatch>,
@@ -46,9 +48,9 @@ pub struct PartialEvaluation {
 pub struct QueryJudge<'s> {
     settings: &'s EvaluationSettings,
     judge: Judge,
-    /// Evaluates DCG, if requested.
+    /// Computes DCG, if requested.
     dcg: Option<Judge>,
-    /// Whether ties are broken by document ids.
+    /// Whether documents with equal scores are ordered by their ids, so that the ids are needed.
     needs_documents: bool,
     documents: DocumentTable,
     results: Results,
@@ -123,7 +125,7 @@ impl<'s> QueryJudge<'s> {
         Ok(PartialEvaluation { head, between: self.results, tail })
     }
 
-    /// Evaluates all queries in these rows, which must contain whole queries.
+    /// Evaluates all queries in these batches. No query may continue before or after them.
     pub fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
         let joined = concat_batches(first.schema_ref(), batches).map_err(|error| {
@@ -244,7 +246,7 @@ impl<'s> QueryJudge<'s> {
         self.judge_complete(&query)
     }
 
-    /// Evaluates a query whose labels are known.
+    /// Computes the metrics of a query, once the labels of its documents are known.
     fn judge_complete(&mut self, query: &QueryInput<'_>) -> Result<()> {
         let QueryInput { rows, range, labels, scores, judged } = query;
         let (settings, name) = (self.settings, rows.query_ids.value(range.start));

@@ -1,6 +1,6 @@
-//! Runs DataFusion operators over planetree's readers. A plan scans partitions and optionally sorts them. Its output
-//! is a plain iterator of record batches for each partition. Async code is confined to this module: readers run on
-//! blocking threads, and the thread that consumes batches blocks until they arrive.
+//! Runs DataFusion query plans on rows that planetree's readers produce. A plan scans the rows in partitions and
+//! optionally sorts them. Its output is a plain iterator of record batches for each partition. Async code is confined
+//! to this module: readers run on blocking threads, and the thread that consumes batches blocks until they arrive.
 
 mod partition;
 
@@ -29,14 +29,16 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Rows per batch of a sort.
 pub const SORT_ROWS: usize = 1 << 12;
 
-/// Rows per batch of a sort with little memory. Batches are smaller then, because a merge holds two batches of each
-/// of its inputs.
+/// Rows per batch of a sort with little memory. Such a sort needs smaller batches, because a merge holds two batches
+/// of each of its inputs in memory.
 const SMALL_SORT_ROWS: usize = 1 << 10;
 
-/// Minimum size of the memory pool in bytes. With less, a sort cannot merge the rows that it spilled to disk.
+/// Minimum size in bytes of the memory pool for sorts. With less memory, a sort cannot merge the rows that it spilled
+/// to disk.
 const MIN_POOL: usize = 8 << 20;
 
-/// Minimum memory per sort in bytes. With less, there is one sort for all partitions instead of one per partition.
+/// Minimum memory per sort in bytes. If less is available, there is one sort for all partitions instead of one sort
+/// per partition.
 const SORT_BYTES: usize = 16 << 20;
 
 /// Runs plans with a number of threads, and with a limit on the memory that sorts may use before they spill to disk.
@@ -62,14 +64,15 @@ impl Engine {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        // The rest of the limit is for reading, decoding, copying and merging, which the pool does not track.
+        // The rest of the limit is for reading, decoding, copying and merging, whose memory the pool does not track.
         let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(MIN_POOL);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
         let batch_rows = if pool < SORT_BYTES { SMALL_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        // This memory is reserved for merging spilled runs. It must not be most of the memory of the sort.
+        // This memory is reserved for merging the rows that were spilled to disk. It must not take up most of the
+        // pool.
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(pool / 3);
         let context = TaskContext::default()
             .with_session_config(config)

@@ -1,5 +1,5 @@
-//! A reader that serves as a partition of a plan. It runs on its own thread, because it may block on disk or network,
-//! and stops when the receiver of its batches is dropped.
+//! Makes a reader available as a partition of a DataFusion plan. The reader runs on its own thread, because it may
+//! block on disk or network, and stops when the receiver of its batches is dropped.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -15,18 +15,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The batches of a reader, up to and including the first error.
 pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-/// Opens a reader at its first row. It can be called several times.
+/// A function that opens a reader at its first row. It can be called several times.
 pub type OpenReader = Arc<dyn Fn() -> Result<BatchIterator> + Send + Sync>;
 
-/// Maximum number of batches that a reader is ahead of the consumer.
+/// Maximum number of batches that a reader produces ahead of the consumer.
 const BUFFERED_BATCHES: usize = 2;
 
-/// The first error of a reader. It is passed around the plan, because the plan can carry only DataFusion errors.
+/// The first error of any reader. It is stored outside the plan, because the plan can return only DataFusion errors.
 #[derive(Clone, Default)]
 pub struct ReaderFailure(Arc<Mutex<Option<Error>>>);
 
 impl ReaderFailure {
-    /// Takes the error out; `None` if no reader failed.
+    /// Removes and returns the error; `None` if no reader failed.
     pub fn take(&self) -> Option<Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -20,8 +20,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-/// All evaluation rules on which tools differ. Its string form is a preset followed by switches:
-/// `letor4,gain=linear`.
+/// A convention: all evaluation rules on which tools differ. The string form of a convention is a preset followed by
+/// switches: `letor4,gain=linear`.
 #[derive(Debug, Clone)]
 pub struct Convention {
     /// Name of the preset that the switches modify.
@@ -304,8 +304,8 @@ impl FromStr for Convention {
 impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base)?;
-        // The convention that a parser has built from the output so far. A switch may also set switches that follow
-        // it in the table, which then need not be printed.
+        // The convention that parsing the output so far would give. A switch may also set switches that follow it in
+        // the table, which then need not be printed.
         let mut read = ConventionPreset::named(self.base)
             .and_then(|preset| preset.convention())
             .map_err(|_| fmt::Error)?;

@@ -1,5 +1,5 @@
-//! Presets for the conventions of other tools and of published results, written as switches that differ from the
-//! default.
+//! Defines presets for the conventions of other tools and of published results. A preset is written as the switches
+//! that differ from the default.
 
 use super::Convention;
 use planetree_base::error::{Error, Result};

@@ -1,4 +1,5 @@
-//! The table of all convention switches. Parsing, printing and `--help` iterate over it.
+//! Defines the table of all convention switches, each of which sets one rule. Parsing, printing and `--help` iterate
+//! over the table.
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! Folds the parts of a model into a single ensemble of trees, because models of other programs do not have parts.
 //!
-//! If a model has a single part with weight 1 and no intercept, the part is exported unchanged, and scores are
-//! identical to the bit. Otherwise every tree value is multiplied by the weight of its part. If several parts become
-//! one sum, the values of a part that is a mean are also divided by its number of trees. The results are rounded, so
+//! If a model has a single part with weight 1 and no intercept, the part is used unchanged, and folding does not
+//! change scores. Otherwise every tree value is multiplied by the weight of its part. If several parts become one
+//! sum, the values of a part that is a mean are also divided by its number of trees. The results are rounded, so
 //! scores agree to about fifteen digits.
 
 use crate::model::{Combine, Model, Node, Tree, TreeEnsemble};

@@ -1,4 +1,4 @@
-//! Import and export of models for other programs.
+//! Imports and exports models in the formats of other programs.
 //!
 //! ```text
 //! model ──fold──► one ensemble ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
@@ -11,9 +11,9 @@
 //! part. The writers share `fold.rs` and `binary.rs`, the readers share `assemble.rs`, and both use `names.rs` for
 //! feature names.
 //!
-//! Scores are preserved. If a feature has a fill value, every exported split sends missing values to the branch that
-//! the fill value would take, so the fill value itself is not needed. A separate branch for missing values becomes a
-//! second split on the same threshold.
+//! Scores are preserved up to rounding unless a loss is reported. If a feature has a fill value, every exported split
+//! sends missing values to the branch that the fill value would take, so the fill value itself is not needed. A
+//! separate branch for missing values becomes a second split on the same threshold.
 
 mod assemble;
 mod binary;

@@ -1,5 +1,5 @@
-//! Feature names of imported and exported models. Other programs number unnamed columns from 0. Datasets that planetree
-//! converts from LETOR text number them from 1 (`f1`, `f2` and so on).
+//! Determines the feature names of imported and exported models. Other programs number unnamed columns from 0,
+//! whereas datasets that planetree converts from LETOR text number them from 1 (`f1`, `f2` and so on).
 
 use super::ImportError;
 use crate::model::ModelFeature;

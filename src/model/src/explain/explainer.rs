@@ -44,10 +44,11 @@ struct ExplainBuffers {
     /// The feature values of a block's rows: row after row, with one value per slot. The fill values of the model are
     /// already applied.
     values: Vec<f32>,
-    /// The contributions of a block's rows so far, in the same order as `values`, with one partial sum per lane.
+    /// The contributions of a block's rows so far, in the same order as `values`, with one partial sum for each lane
+    /// (each of the [`LANES`] points that are processed at a time).
     sums: Vec<Lanes>,
-    /// For each node, 1 if the row follows every edge on the path to the node that belongs to the same feature as the
-    /// last edge, otherwise 0.
+    /// For each node, 1 if the row follows all edges on the path to the node that belong to the same feature as the
+    /// last edge; otherwise 0.
     follows: Vec<u8>,
     /// For each node, the state of the row at the edge that leads to the node. `layout.rs` defines the states.
     states: Vec<u8>,
@@ -106,8 +107,8 @@ impl Explainer {
         })
     }
 
-    /// Returns the expected score of a row whose features are all unknown. This is the mean score of the training rows,
-    /// without the value of `base_feature`.
+    /// Returns the expected score of a row whose features are all unknown. In place of each tree's prediction, it has
+    /// the mean of the tree's leaf values, weighted by `cover`. The value of `base_feature` is not included.
     pub fn expected_value(&self) -> f64 {
         self.expected
     }

@@ -1,22 +1,23 @@
 //! Prepares a tree for explaining rows: everything that does not depend on the row is computed here.
 //!
-//! The value of a coalition is a sum over the leaves of the tree. Shapley values are linear, so they are also sums over
-//! the leaves, and each leaf can be treated separately. Let the path to a leaf have the features 1 ... m. For each
-//! feature, let `o` be 1 if the row follows all of the feature's edges on the path and 0 otherwise, and let `z` be the
-//! product of the shares of these edges. A leaf adds to the value of a coalition the leaf value times a product over
-//! the features, in which the factor is `o` for a known feature and `z` for an unknown one. The Shapley value of such a
-//! game is an integral (Owen, "Multilinear extensions of games", 1972):
+//! The value of a coalition (`mod.rs` defines the terms) is a sum over the leaves of the tree. Shapley values are
+//! linear, so they are also sums over the leaves, and each leaf can be treated separately. Let the path to a leaf
+//! have the features 1 ... m. For each feature, let `o` be 1 if the row follows all of the feature's edges on the
+//! path and 0 otherwise, and let `z` be the product of the shares of these edges. A leaf adds to the value of a
+//! coalition the leaf value times a product over the features, in which the factor is `o` for a known feature and `z`
+//! for an unknown one. The Shapley value of such a game is an integral (Owen, "Multilinear extensions of games",
+//! 1972):
 //!
 //! ```text
 //! value * (o_i - z_i) * integral from 0 to 1 of the product over j != i of (z_j + t (o_j - z_j)) dt
 //! ```
 //!
-//! The integrand is a polynomial in `t` of degree m - 1, so a Gauss-Legendre quadrature with m / 2 points computes the
-//! integral exactly. At each point, the product along a path is a single number, and every edge multiplies it by one
-//! factor. So each row needs one pass down the tree, which computes the products, and one pass up, which sums over the
-//! leaves and adds the contribution of every edge to the feature of the edge. This takes a few multiplications per edge
-//! and point, whereas the algorithm of Lundberg et al. takes m times as many per leaf. All factors are positive, so
-//! there is no cancellation, however deep the tree is.
+//! The integrand is a polynomial in `t` of degree m - 1, so a Gauss-Legendre quadrature with m / 2 points (rounded
+//! up) computes the integral exactly. At each point, the product along a path is a single number, and every edge
+//! multiplies it by one factor. So each row needs one pass down the tree, which computes the products, and one pass
+//! up, which sums over the leaves and adds the contribution of every edge to the feature of the edge. This takes a
+//! few multiplications per edge and point, whereas the algorithm of Lundberg et al. takes m times as many per leaf.
+//! No factor is negative, so there is no cancellation, however deep the tree is.
 //!
 //! If a feature occurs several times on a path, the factor of the later edge replaces the factor of the earlier edge. A
 //! row is in one of three *states* at an edge: it does not follow all earlier edges of the same feature (0), it follows
@@ -234,9 +235,10 @@ fn subtree(
     Subtree { nodes: order.len(), splits, leaves: kept_leaves, batches }
 }
 
-/// Computes the tables of the edge that leads to a node. At point `t`, the factor of a feature is `z + t (1 - z)` for a
-/// row that follows all edges of the feature, and `z (1 - t)` for any other row. The contribution of the feature is `(o
-/// - z)` divided by this factor.
+/// Computes the tables of the edge that leads to a node. At point `t`, the factor of a feature is `z + t (1 - z)` for
+/// a row that follows all edges of the feature, and `z (1 - t)` for any other row. The contribution of the feature is
+/// `o - z` divided by this factor. If the feature has an earlier edge on the path, the tables contain the quotient of
+/// the new factor and the earlier factor, and the difference of the new contribution and the earlier contribution.
 fn edge(paths: &[NodePath], node: usize, points: &[QuadraturePoint]) -> Edge {
     let z = paths[node].feature_share;
     let before = if paths[node].above == 0 { 1.0 } else { paths[paths[node].above].feature_share };

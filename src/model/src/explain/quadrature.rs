@@ -1,4 +1,5 @@
-//! Gauss-Legendre quadrature: exact integrals of polynomials from 0 to 1 as weighted sums over a few points.
+//! Computes the points of Gauss-Legendre quadrature, with which integrals of polynomials from 0 to 1 are exact
+//! weighted sums over a few points.
 
 /// A point of the quadrature and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,7 +21,7 @@ fn point(number: usize, count: usize) -> QuadraturePoint {
     let guess = (number as f64 - 0.25) / (count as f64 + 0.5);
     let mut zero = libm::cos(std::f64::consts::PI * guess);
     let mut slope = 1.0;
-    // The approximation has three correct digits, and every step doubles their number.
+    // The approximation has three correct digits, and every step doubles the number of correct digits.
     for _ in 0..8 {
         let (value, slope_at_zero) = legendre(count, zero);
         zero -= value / slope_at_zero;

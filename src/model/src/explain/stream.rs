@@ -11,8 +11,8 @@ use planetree_data::dataset::DatasetReader;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Number of contributions per batch. Because the limit does not count rows, a dataset with many features needs no more
-/// memory than a dataset with few features.
+/// Number of contributions per batch. Values are counted instead of rows, so that a dataset with many features needs
+/// no more memory than a dataset with few features.
 const BATCH_VALUES: usize = 1 << 20;
 /// Number of rows that each parallel task explains.
 const ROWS_PER_TASK: usize = 32;

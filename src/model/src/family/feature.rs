@@ -1,4 +1,4 @@
-//! The features of a model.
+//! Defines the features of a model.
 
 use serde::{Deserialize, Serialize};
 

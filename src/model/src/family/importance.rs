@@ -1,4 +1,4 @@
-//! The importance of a feature.
+//! Defines the importance of a feature.
 
 /// Totals over all splits on one feature.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,11 @@
-//! Families of models. Each part of a model belongs to a family. Decision trees (`trees/`) are the only family so far.
+//! Defines families of models: the kinds of functions that the parts of a model can be. Decision trees (`trees/`) are
+//! the only family so far.
 //!
 //! The trait [`Family`] is the interface between a family and the rest of planetree, and [`PartFamily`] lists all
-//! families. To add a family, implement [`Family`] in a file or folder of its own, add a variant to [`PartFamily`], and
-//! add a line to each of its functions. Code that supports only one family, such as explanations of trees, obtains it
-//! with a function such as [`PartFamily::trees`] and returns an error that names any other part.
+//! families. To add a family, implement [`Family`] in a file or folder of its own, add a variant to [`PartFamily`],
+//! and add a line to each function of [`PartFamily`]. Code that supports only one family, such as explanations of
+//! trees, accesses the content of a part with a function such as [`PartFamily::trees`]. If a part belongs to another
+//! family, such code returns an error that names the part.
 
 mod feature;
 mod importance;

@@ -1,4 +1,4 @@
-//! A row of the model table, in the form that all families share.
+//! Defines a row of the model table, in the form that all families share.
 
 use super::trees::Branch;
 

@@ -1,4 +1,4 @@
-//! The interface for scoring rows with one part of a model.
+//! Defines the interface for scoring rows with one part of a model.
 
 use arrow::array::{Array, Float32Array};
 use std::fmt::Debug;

@@ -1,5 +1,5 @@
-//! Validation of models. It runs whenever a model is read or written, so prediction needs no checks of its own and
-//! always terminates.
+//! Validates models. Every model is validated when it is read or written, so prediction needs no checks of its own
+//! and always terminates.
 
 use super::{Model, ModelFeature};
 use std::collections::HashSet;

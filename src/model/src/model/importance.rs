@@ -1,4 +1,4 @@
-//! Feature importance computed from a model's splits.
+//! Computes the importance of features from a model's splits.
 
 use super::{FeatureImportance, Model};
 

@@ -1,4 +1,4 @@
-//! A trained model: its parts and everything else that prediction needs.
+//! Defines a trained model: its parts and everything else that prediction needs.
 //!
 //! ```text
 //! score = intercept + sum over the parts of weight * normalised value of the part

@@ -1,4 +1,5 @@
-//! Normalisation of a part's values over the documents of a query, so that parts of different scales can be added.
+//! Normalises the values of a part over the documents of a query, so that parts of different scales can be added. A
+//! part is a term of the sum that gives the score of a document.
 //!
 //! Let `v` be the value of a document in a query with `n` documents. `mean`, `min`, `max` and `deviation` are the mean,
 //! minimum, maximum and standard deviation of all values of the query, where the standard deviation divides by `n`. A

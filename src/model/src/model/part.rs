@@ -1,4 +1,4 @@
-//! A part of a model.
+//! Defines a part of a model: a term of the sum that gives the score of a document.
 
 use super::Normalisation;
 use crate::family::{PartFamily, TreeEnsemble, trees};

@@ -222,7 +222,7 @@ fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize
     Ok(starts.chain([rows]).collect())
 }
 
-/// Returns an error if a score is not finite, because the sum of finite leaf values can overflow.
+/// Returns an error if a score is not finite. This happens if the sum of finite leaf values overflows.
 fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// A job that scores rows. The content of the model file is sent as the snapshot, so executors need no access to the
-/// file.
+/// A job that scores rows. The content of the model file is sent to the executors as the job's snapshot, so they need
+/// no access to the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoreRows {
     /// Whether to return the values of the parts in addition to the scores.

@@ -1,5 +1,5 @@
-//! Permutation importance: how much worse a model gets when the values of one feature are permuted among the rows
-//! (Breiman 2001).
+//! Computes permutation importance: how much worse a model gets when the values of one feature are permuted among the
+//! rows (Breiman 2001).
 
 use super::NOT_FINITE;
 use super::columns::known_features;

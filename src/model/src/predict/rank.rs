@@ -1,4 +1,4 @@
-//! Ranks of documents within their queries.
+//! Computes the ranks of documents within their queries.
 
 use arrow::array::{Array, StringArray};
 

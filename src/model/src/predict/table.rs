@@ -1,4 +1,4 @@
-//! The predictions table: one row per document, in the order of the dataset.
+//! Writes and reads the predictions table, which has one row per document, in the order of the dataset.
 
 use super::group::{PartColumn, PredictedGroup};
 use crate::model::Model;
@@ -116,7 +116,7 @@ pub fn model_fingerprint(model: &Location) -> Result<String> {
     Ok(digest_of(&bytes).to_string())
 }
 
-/// Returns the schema of the predictions table, without columns for the values of parts.
+/// Returns the schema of the predictions table without the optional columns for the parts of the model.
 pub fn predictions_schema() -> SchemaRef {
     schema_with(std::iter::empty())
 }

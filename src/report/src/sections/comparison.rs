@@ -1,5 +1,5 @@
-//! The section that compares systems. It shows their differences with intervals and significance tests, and the queries
-//! that changed most.
+//! Renders the section that compares systems. It shows the differences between systems with confidence intervals and
+//! significance tests, and the queries that changed most.
 
 use super::Content;
 use super::queries::{documents_table, query_details};
@@ -12,11 +12,11 @@ use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
 use planetree_judge::compare::PairComparison;
 
-/// Maximum number of pairs with per-query details.
+/// Maximum number of pairs of systems for which per-query details are shown.
 const PAIRS: usize = 6;
 /// Maximum number of points in a scatter plot. If there are more queries, they are sampled at regular intervals.
 const POINTS: usize = 1500;
-/// Number of bins of the differences. It is odd, so that zero lies in the middle of a bin.
+/// Number of bins of the histogram of differences. It is odd, so that zero lies in the middle of a bin.
 const BINS: usize = 21;
 
 /// Renders the section.
@@ -114,7 +114,8 @@ fn title(pair: &PairComparison, names: &[&str]) -> String {
     format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
 }
 
-/// Renders a matrix of all pairs. Each cell is the row's mean minus the column's mean, marked if significant.
+/// Renders a matrix of all pairs of systems. Each cell is the mean of the row's system minus the mean of the column's
+/// system, marked if the difference is significant.
 fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     let mut columns = vec![figures(""), words("ranking"), figures("mean")];
     columns.extend((1..=names.len()).map(figures));
@@ -147,8 +148,8 @@ fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     table.html().and(Html::paragraph("note", note))
 }
 
-/// Returns the significance marks: two stars if p is at most a fifth of the significance level, one star if it is at
-/// most the level.
+/// Returns the significance mark of a pair of systems: two stars if the corrected p-value is at most a fifth of the
+/// significance level, one star if it is at most the significance level.
 fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
     match pair.corrected {
         _ if !pair.differs => "",
@@ -157,7 +158,7 @@ fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
     }
 }
 
-/// Creates the figure of the mean difference of each pair, with its interval.
+/// Creates the figure that shows the mean difference of each pair of systems with its confidence interval.
 fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
     let mut table = HtmlTable::new([
         words("pair"),
@@ -246,7 +247,7 @@ fn pair_values<'c>(comparison: &'c Comparison, pair: &PairComparison) -> (&'c [f
     (&comparison.aligned.values[pair.a], &comparison.aligned.values[pair.b])
 }
 
-/// Creates the histogram of the differences per query.
+/// Creates the histogram of the differences between two systems per query.
 fn spread(comparison: &Comparison, pair: &PairComparison, names: &[&str], metric: &str) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();

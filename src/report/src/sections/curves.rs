@@ -1,4 +1,4 @@
-//! The section that shows the mean of each metric as a function of a varied parameter.
+//! Renders the section that shows the mean of each metric as a function of a varied parameter.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
@@ -12,15 +12,15 @@ use planetree_judge::compare::{ComparedFile, read_systems};
 use planetree_judge::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use planetree_metric::Metric;
 
-/// Maximum number of tables shown.
+/// Maximum number of metrics tables whose curves are shown.
 const SHOWN: usize = 8;
-/// Minimum ratio of the largest to the smallest value for which the axis is logarithmic.
+/// Minimum ratio of the largest to the smallest parameter value for which the axis is logarithmic.
 const WIDE: f64 = 16.0;
 
-/// The values of one metric for one series of systems.
+/// The mean of one metric for a series of systems, which differ in the value of one parameter.
 struct MetricCurve {
     series: String,
-    /// Pairs of parameter value and metric, in ascending order of the parameter.
+    /// Pairs of a parameter value and the mean of the metric, in ascending order of the parameter value.
     points: Vec<(f64, f64)>,
 }
 
@@ -40,7 +40,7 @@ struct Curves {
 }
 
 impl Curves {
-    /// Reads the curves of a metrics table. Returns `None` if its systems are not points of curves.
+    /// Reads the curves of a metrics table. Returns `None` if the systems in the table are not points on curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
         let sources = [ComparedFile { name: None, location: table.location().clone() }];

@@ -1,4 +1,4 @@
-//! The section that shows NDCG@k for each k.
+//! Renders the section that shows NDCG@k as a function of k.
 
 use super::Content;
 use crate::chart::{Axis, Chart, LineSeries, rounded};

@@ -1,4 +1,4 @@
-//! The section that shows feature importance.
+//! Renders the section that shows feature importance.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};

@@ -1,4 +1,5 @@
-//! The section that shows cross-validations, with the value of each fold, the mean and the standard deviation.
+//! Renders the section that shows cross-validations, with the metrics of each fold, their mean and their standard
+//! deviation.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
@@ -14,7 +15,7 @@ use planetree_run::cv::Spread;
 /// Maximum number of cross-validations shown.
 const SHOWN: usize = 12;
 
-/// The values of one metric on one split of the data, by fold.
+/// The values of one metric on the validation data or on the test data of each fold.
 struct FoldValues {
     split: String,
     metric: String,

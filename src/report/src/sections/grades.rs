@@ -1,4 +1,4 @@
-//! The section that shows the ranks and scores of documents by label.
+//! Renders the section that shows the ranks and scores of documents by label.
 
 use super::Content;
 use crate::chart::{Axis, BoxRow, Chart, legend, rounded};
@@ -36,7 +36,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     })
 }
 
-/// Creates the heat map of labels by rank.
+/// Creates the heat map that shows, for each rank, the fraction of documents with each label.
 fn ranks(name: &str, documents: &Documents) -> Figure {
     let names: Vec<String> =
         (1..=RANKS).map(|rank| rank.to_string()).chain(DEEPER.map(|(name, _)| name.to_owned())).collect();

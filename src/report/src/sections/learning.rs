@@ -1,5 +1,5 @@
-//! The section that shows learning curves, which are the values of each metric on each split of the data after every
-//! round.
+//! Renders the section that shows learning curves, which are the values of each metric on the training data and on
+//! the validation data after every round.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, Mark, rounded};
@@ -16,10 +16,10 @@ use planetree_metric::Metric;
 /// Maximum number of points of a line. If there are more rounds, they are sampled at regular intervals. The best and
 /// the last round are always included.
 const POINTS: usize = 300;
-/// Maximum number of logs shown.
+/// Maximum number of training logs shown.
 const LOGS: usize = 12;
 
-/// The values of one metric on one split of the data after each round.
+/// The values of one metric after each round, on the training data or on one validation dataset.
 struct LearningCurve {
     split: String,
     metric: String,
@@ -27,7 +27,8 @@ struct LearningCurve {
 }
 
 impl LearningCurve {
-    /// Returns the best round. If several are equally good, it is the first one, as in training.
+    /// Returns the best round and its value. If several rounds are equally good, returns the first of them, as
+    /// training does.
     fn best(&self) -> Option<(u64, f64)> {
         let metric = self.metric.parse::<Metric>().ok();
         let better = |one: f64, other: f64| match &metric {
@@ -39,7 +40,7 @@ impl LearningCurve {
         self.points.iter().copied().reduce(|best, point| if better(point.1, best.1) { point } else { best })
     }
 
-    /// Returns the sampled points for a chart.
+    /// Returns the points to draw, which are sampled if there are many rounds.
     fn thinned(&self) -> Vec<(f64, f64)> {
         let every = self.points.len().div_ceil(POINTS).max(1);
         let best = self.best().map(|(round, _)| round);
@@ -56,7 +57,8 @@ impl LearningCurve {
     }
 }
 
-/// The log of one training. `convention` is a sentence that names the convention of its metrics.
+/// The log of one training run. `convention` is a sentence that names the set of rules by which its metrics were
+/// computed.
 struct Log {
     name: String,
     convention: String,
@@ -142,8 +144,9 @@ fn of_metric(log: &Log, metric: &str) -> Figure {
     figure(format!("{metric} of {}", log.name), (metric, &log.convention), &lines)
 }
 
-/// Creates a figure that shows the validation curves of several trainings, for a metric that all of them have. Returns
-/// `None` if their metrics follow different conventions, because such values are not comparable.
+/// Creates a figure that shows the validation curves of several training runs, for a metric that all of them have.
+/// Returns `None` if there is no such metric, if there is only one training run, or if the metrics were computed by
+/// different rules and are thus not comparable.
 fn together(read: &[Log]) -> Option<Figure> {
     let convention = &read.first()?.convention;
     if read.len() < 2 || read.iter().any(|log| log.convention != *convention) {

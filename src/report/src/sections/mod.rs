@@ -1,4 +1,5 @@
-//! The sections of a report. To add one, add a file and a line to the table below.
+//! Lists the sections of a report. To add a section, add a file to this directory and a line to the table
+//! [`SECTIONS`].
 
 mod comparison;
 mod curves;
@@ -39,7 +40,7 @@ pub struct Section {
     pub title: &'static str,
     /// A one-sentence description below the heading, or an empty string.
     pub lead: &'static str,
-    /// Renders the section.
+    /// The function that renders the section.
     pub make: fn(&Material, &mut Page) -> Result<Content>,
 }
 

@@ -1,4 +1,4 @@
-//! The section that shows the distribution of the metric over queries, and the worst and best queries.
+//! Renders the section that shows the distribution of the metric over queries, and the worst and best queries.
 
 use super::Content;
 use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
@@ -12,7 +12,7 @@ use planetree_base::error::Result;
 
 /// Number of bins of a histogram.
 const BINS: usize = 20;
-/// Maximum number of series in a histogram. The line chart shows all series.
+/// Maximum number of systems in a histogram. The line chart of the cumulative distribution shows all systems.
 const SIDE_BY_SIDE: usize = 3;
 
 /// Renders the section.
@@ -53,7 +53,7 @@ fn all_values(material: &Material, set: &QuerySet) -> Vec<(usize, String, Vec<f6
         .collect()
 }
 
-/// Returns the edges of the bins, which range from 0 to 1 unless some values are outside.
+/// Returns the edges of the bins. The bins range from 0 to 1, or further if some values are outside this range.
 pub fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     (0..=BINS).map(|edge| rounded(low + (high - low) * edge as f64 / BINS as f64)).collect()
@@ -202,8 +202,8 @@ pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Ht
     Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
 }
 
-/// Renders the documents of a query in ranked order. If `before` is given, it includes the rank of each document in
-/// that system.
+/// Renders a table of a query's documents in ranked order. If `before` is given, which is the ranking of another
+/// system, the table also shows the rank of each document in that ranking.
 pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
@@ -232,7 +232,7 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: 
     table.html().and(note)
 }
 
-/// Renders the rank of a document in the other system, and the direction of the change.
+/// Renders the rank of a document in the ranking of another system, and whether the rank has improved since.
 fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
     let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
     let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };

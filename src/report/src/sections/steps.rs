@@ -1,4 +1,4 @@
-//! The section that shows the time and memory of each step, from the manifests of the runs.
+//! Renders the section that shows the time and memory of each pipeline step, from the manifests of the runs.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};

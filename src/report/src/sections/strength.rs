@@ -1,4 +1,5 @@
-//! The section that shows tree strength, which is the ranking quality of single trees of a forest after each split.
+//! Renders the section that shows tree strength, which is the ranking quality of single trees of a forest after each
+//! split.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
@@ -10,11 +11,11 @@ use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_train::{MeanStrength, mean_strengths};
 
-/// Maximum number of points of a line. They are spaced logarithmically.
+/// Maximum number of points of a line. The points are spaced logarithmically.
 const POINTS: usize = 120;
 /// Maximum number of forests shown.
 const SHOWN: usize = 12;
-/// The numbers of splits that are listed in tables. The last number of splits is always added.
+/// The numbers of splits that are listed in tables. The largest number of splits of a forest is always listed too.
 const LISTED: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Renders the section.

@@ -1,4 +1,4 @@
-//! The section that summarises the runs and their results.
+//! Renders the section that summarises the runs and their results.
 
 use super::Content;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
@@ -9,9 +9,9 @@ use crate::sections::comparison::verdict;
 use planetree_base::error::Result;
 use planetree_model::model::Model;
 
-/// Maximum number of rows of a table. Further rows are only counted.
+/// Maximum number of rows of a table. If there are more, a note says how many are omitted.
 const LISTED: usize = 60;
-/// Maximum number of comparison results in the summary.
+/// Maximum number of pairs of systems whose comparison is described in the summary.
 const VERDICTS: usize = 3;
 
 /// Renders the heading of the page.
@@ -77,7 +77,8 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html.and(cards)))
 }
 
-/// Renders the systems of a query set as tiles, with the results of comparisons and a table.
+/// Renders the systems of a query set (systems that rank the same queries) as tiles, with the results of comparisons
+/// and a table of metrics.
 fn set_summary(material: &Material, set: &QuerySet) -> Html {
     let metric = material.judging.metric;
     let mut tiles = Html::new();

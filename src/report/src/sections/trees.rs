@@ -1,4 +1,4 @@
-//! The section that lets the reader browse the trees of the models.
+//! Renders the section in which the reader can browse the trees of the models.
 
 use super::Content;
 use crate::forest::ModelTrees;
@@ -8,7 +8,7 @@ use crate::page::Page;
 use planetree_base::error::Result;
 use planetree_model::model::{Model, TreeEnsemble};
 
-/// Maximum total number of nodes on the page, which take about a megabyte.
+/// Maximum total number of tree nodes on the page. This many nodes take about a megabyte.
 const NODES: usize = 24_000;
 
 /// Renders the section.
@@ -39,7 +39,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(page.tabs("Models", panels)))
 }
 
-/// A part of a model that consists of trees.
+/// A part of a model that consists of trees. A model is a sum of one or several parts.
 struct TreePart<'a> {
     /// The name of the model, and of the part if the model has several.
     name: String,

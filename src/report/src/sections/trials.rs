@@ -1,4 +1,4 @@
-//! The section that shows the ranked trials of searches.
+//! Renders the section that shows the ranked trials of parameter searches.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};

@@ -1,4 +1,4 @@
-//! Evaluates the test part of a fold query by query, from its predictions.
+//! Computes the metrics of every query in the test data of a fold, from the predictions for the test data.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float32Type, Float64Type};
@@ -11,10 +11,10 @@ use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows, Unfit};
 /// Number of queries whose results are passed to the sink together.
 const BATCH_QUERIES: usize = 1 << 14;
 
-/// Receives the results of several queries at a time, in order.
+/// A function that receives the results of several queries at a time, in order.
 pub type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
 
-/// Computes metrics of every query and their means from the predictions of a fold.
+/// Computes the metrics of every query and their means over all queries, from the predictions of a fold.
 pub struct FoldEvaluator {
     judge: Judge,
     dcg: Judge,

@@ -1,5 +1,5 @@
-//! One fold: trains a model, scores the test part and writes a record. A finished fold is not run again if its record
-//! still matches the data, the parameters and the output files.
+//! Runs one fold of a cross-validation: trains a model, scores the test part of the data and writes a record. A
+//! finished fold is not run again if its record still matches the data, the parameters and the output files.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
@@ -15,7 +15,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Version of the folds, which must be incremented whenever their results would change.
+/// Version of the results. It must be incremented whenever a change of the code changes the results of folds.
 const FORMAT: u32 = 1;
 /// Name of the validation part in the log.
 pub const VALID: &str = "valid";
@@ -25,19 +25,19 @@ const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 pub struct Fold<'a> {
     /// Number of the fold, counted from 1.
     pub number: usize,
-    /// Parts to train on, in order.
+    /// Parts of the data to train on, in order.
     pub train: Vec<&'a DatasetReader>,
-    /// Part to validate on, if any.
+    /// Part of the data to validate on, if any.
     pub valid: Option<&'a DatasetReader>,
-    /// Part to test on.
+    /// Part of the data to test on.
     pub test: &'a DatasetReader,
-    /// Training parameters. If there is a validation part, training keeps the best round.
+    /// Training parameters. If there is a validation part, the model is truncated after the best round on that part.
     pub parameters: Parameters,
     /// Directory for the outputs.
     pub directory: Location,
 }
 
-/// Resources of the training. They do not affect the results.
+/// Resources for training. They do not affect the results.
 #[derive(Debug, Clone)]
 pub struct FoldResources {
     /// Memory limit in bytes.
@@ -73,7 +73,7 @@ pub struct FoldRecord {
     predictions: Digest,
 }
 
-/// The contents of `fold.json`: the record and its checksum.
+/// The contents of `fold.json`: the record of the fold, and the checksum of the record.
 #[derive(Serialize, Deserialize)]
 struct RecordFile {
     planetree_fold: FoldRecord,
@@ -139,7 +139,7 @@ impl Fold<'_> {
         let key = self.key()?;
         let name = format!("model-{}{CHECKPOINT_SUFFIX}", &key.to_string()[..16]);
         self.remove_other_checkpoints(&name);
-        // This removes the partial file that a killed run may have left.
+        // Apart from checking the file, this removes a partial file that a killed run may have left.
         TableWriter::check(&self.directory.join(&name), TableKind::Model)?;
         let request = TrainRequest {
             data: self.train.iter().map(|part| part.location().clone()).collect(),
@@ -200,7 +200,7 @@ impl Fold<'_> {
         output.commit()
     }
 
-    /// Removes checkpoints of trainings with other data or parameters.
+    /// Removes checkpoints of training runs with other data or parameters.
     fn remove_other_checkpoints(&self, keep: &str) {
         for name in self.directory.list().unwrap_or_default() {
             if name.starts_with("model-") && name.ends_with(CHECKPOINT_SUFFIX) && name != keep {

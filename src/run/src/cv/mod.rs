@@ -1,5 +1,5 @@
-//! Cross-validation: every fold trains on most parts of the data, validates on one part and tests on another. A
-//! search cross-validates several combinations of parameters and ranks them.
+//! Cross-validates models: the queries are divided into parts, and every fold trains on most parts, validates on one
+//! part and tests on another. A search cross-validates several combinations of parameters and ranks them.
 //!
 //! ```text
 //! dataset ─split──► parts ──rotate──► folds: train ──► best round on the validation part ──► test part
@@ -53,16 +53,17 @@ pub struct CvRequest {
     pub output: Location,
     /// Metrics to compute on the test parts.
     pub metrics: Vec<Metric>,
-    /// Convention of all metrics, both on the test parts and on the validation parts.
+    /// Convention (set of rules) by which all metrics are computed, both on the test parts and on the validation
+    /// parts.
     pub convention: Convention,
-    /// Resources of each training.
+    /// Resources for each training run.
     pub resources: FoldResources,
 }
 
 impl CvRequest {
-    /// Returns the parameters for every fold. If there is a validation part and early stopping is not set, it is set
-    /// to the number of trees, so that all rounds are trained and the best one is kept. The metrics on validation
-    /// parts follow the same convention as those on test parts.
+    /// Returns the training parameters for every fold. If there is a validation part and `early_stopping_rounds` is
+    /// not set, it is set to the number of trees, so that all rounds are trained and the best one is kept. The
+    /// metrics on validation parts are computed by the same rules as those on test parts.
     pub fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
@@ -87,7 +88,7 @@ impl CvRequest {
                     "choose another rule for ties, such as ties=input, or pass --no-valid",
                 ));
             }
-            // Without a validation part, this convention affects only the training logs.
+            // Without a validation part, the rules for metrics affect only the training logs.
             (true, false) => parameters.convention.clone(),
         };
         Ok(Parameters { early_stopping_rounds, convention, ..parameters.clone() })
@@ -102,11 +103,11 @@ const DEFAULT_FOLDS: usize = 5;
 pub struct FoldResult {
     /// Number of the fold, counted from 1.
     pub number: usize,
-    /// Record of the training.
+    /// Record that the fold wrote when it finished.
     pub record: FoldRecord,
     /// Metrics on the test part.
     pub test: Vec<MetricValue>,
-    /// Number of queries in the validation part; 0 without one.
+    /// Number of queries in the validation part; 0 if there is no validation part.
     pub valid_queries: u64,
     /// Number of queries in the test part.
     pub test_queries: u64,
@@ -120,7 +121,8 @@ pub struct CrossValidation {
 }
 
 impl CrossValidation {
-    /// Opens or writes the parts, after checking everything that can be checked before training.
+    /// Checks everything that can be checked before training, and then opens the parts. If a single dataset is given,
+    /// it is first split into parts.
     pub fn prepare(request: CvRequest, observer: &mut dyn Observer) -> Result<Self> {
         if request.data.len() > 1
             && let Some(folds) = request.folds.filter(|folds| *folds != request.data.len())
@@ -155,7 +157,7 @@ impl CrossValidation {
         Ok(CrossValidation { request, parts, rotations })
     }
 
-    /// Returns the convention of all metrics.
+    /// Returns the convention (set of rules) by which all metrics are computed.
     pub fn convention(&self) -> &Convention {
         &self.request.convention
     }
@@ -165,7 +167,8 @@ impl CrossValidation {
         &self.request.output
     }
 
-    /// Runs all folds that are not finished yet, and writes the tables over all folds below `output`.
+    /// Runs all folds that are not finished yet, and writes the tables that combine all folds to the directory
+    /// `output`.
     pub fn run(
         &self,
         parameters: &Parameters,
@@ -251,7 +254,8 @@ fn run_fold(
     Ok(record)
 }
 
-/// Returns the mean and deviation of every metric over the folds. Metrics are in the order of the first fold.
+/// Returns the mean and standard deviation of every metric over the folds. Metrics are in the order of the first
+/// fold.
 pub fn spreads<'a>(folds: impl Iterator<Item = &'a [MetricValue]> + Clone) -> Vec<(String, Spread)> {
     let names = folds.clone().next().into_iter().flatten().map(|value| value.metric.clone());
     names
@@ -305,7 +309,7 @@ fn resumable(error: Error, output: &Location) -> Error {
     }
 }
 
-/// Passes on the progress of a training, and adds the number of the fold to its messages.
+/// Forwards the progress of a training run to another observer, and adds the number of the fold to its messages.
 struct FoldObserver<'a> {
     number: usize,
     observer: &'a mut dyn Observer,

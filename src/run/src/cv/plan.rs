@@ -1,5 +1,5 @@
-//! `cv.json`: the data and folds of a cross-validation. The file is written first, so that a later run with different
-//! data in the same directory is rejected.
+//! Reads and writes `cv.json`, which describes the data and folds of a cross-validation. The file is written before
+//! all other outputs, so that a later run with different data in the same directory is rejected.
 
 use super::CvRequest;
 use planetree_base::error::{Error, Result};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 const FILE: &str = "cv.json";
-/// Format version. Since version 2, datasets are identified by the fingerprints of their rows.
+/// Version of the file format. Since version 2, datasets are identified by the fingerprints of their rows.
 const FORMAT: u32 = 2;
 
 /// The contents of `cv.json`.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
-/// Returns the hash of a query id, which depends on the seed.
+/// Returns a hash of a query id and a seed.
 pub fn hash_of(query: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(query.as_bytes(), seed)
 }
@@ -25,7 +25,7 @@ fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) 
     Ok(groups.into_iter().flatten().collect())
 }
 
-/// Returns the first row of each query.
+/// Returns the index of the first row of each query.
 pub fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
     (0..ids.len()).filter(|row| *row == 0 || ids.value(*row) != ids.value(row - 1))
 }

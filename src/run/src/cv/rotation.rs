@@ -1,9 +1,10 @@
-//! Assigns parts to folds in the same rotation as LETOR. With the parts S1 to S5, the first fold trains on S1, S2 and S3,
-//! validates on S4 and tests on S5. The second fold trains on S2, S3 and S4, validates on S5 and tests on S1.
+//! Assigns the parts of the data to folds, in the same rotation as the LETOR datasets. With the parts S1 to S5, the
+//! first fold trains on S1, S2 and S3, validates on S4 and tests on S5. The second fold trains on S2, S3 and S4,
+//! validates on S5 and tests on S1.
 
 use planetree_base::error::{Error, Result};
 
-/// The parts of one fold, as indices.
+/// The parts of the data that one fold uses, as indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// Parts to train on, in order.
@@ -14,7 +15,8 @@ pub struct Rotation {
     pub test: usize,
 }
 
-/// Returns the folds for a number of parts. Without validation, the validation part is used for training.
+/// Returns the folds for a number of parts. If `validate` is `false`, the part that would be used for validation is
+/// used for training.
 pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
     let held_back = 1 + usize::from(validate);
     if parts <= held_back {

@@ -1,5 +1,5 @@
-//! Parameter search: every trial is a cross-validation, and trials are ranked by a metric on the validation parts.
-//! Metrics on the test parts are reported but do not affect the ranking.
+//! Searches for the best parameters. Every trial cross-validates one combination of parameter values, and trials are
+//! ranked by a metric on the validation parts. Metrics on the test parts are reported but do not affect the ranking.
 
 use super::space::{SearchSpace, Trial};
 use super::spread::Spread;
@@ -13,7 +13,7 @@ use planetree_train::config::Parameters;
 
 /// A trial whose parameters are valid.
 pub struct CheckedTrial {
-    /// The trial, with the values of the searched parameters.
+    /// Number of the trial and its values of the searched parameters.
     pub trial: Trial,
     /// All parameters of the trial.
     pub parameters: Parameters,
@@ -22,11 +22,11 @@ pub struct CheckedTrial {
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
-    /// The trial, with the values of the searched parameters.
+    /// Number of the trial and its values of the searched parameters.
     pub trial: Trial,
-    /// Metrics on the validation parts at the best rounds, as mean and deviation over the folds.
+    /// Metrics on the validation parts at the best rounds, as means and standard deviations over the folds.
     pub valid: Vec<(String, Spread)>,
-    /// Metrics on the test parts, as mean and deviation over the folds.
+    /// Metrics on the test parts, as means and standard deviations over the folds.
     pub test: Vec<(String, Spread)>,
     /// Best round of each fold.
     pub best_rounds: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct TrialResult {
 pub struct SearchOutcome {
     /// Metric by which the trials are ranked.
     pub metric: Metric,
-    /// Convention of all metrics.
+    /// Convention (set of rules) by which all metrics are computed.
     pub convention: Convention,
     /// All trials, best first.
     pub ranking: Vec<TrialResult>,
@@ -69,7 +69,7 @@ impl TrialResult {
         }
     }
 
-    /// Returns the mean and deviation of a metric on the validation parts; `None` if the training failed.
+    /// Returns the mean and standard deviation of a metric on the validation parts; `None` if the training failed.
     pub fn valid_of(&self, metric: &Metric) -> Option<Spread> {
         let name = metric.to_string();
         self.valid.iter().find(|(metric, _)| *metric == name).map(|(_, spread)| *spread)
@@ -120,7 +120,7 @@ pub fn search(
         let value = if metric.higher_is_better() { -value } else { value };
         if value.is_nan() { f64::INFINITY } else { value }
     };
-    // The sort is stable, so of two equal trials the earlier one comes first.
+    // The sort is stable, so of two trials with equal values the earlier one comes first.
     results.sort_by(|one, other| sort_key(one).total_cmp(&sort_key(other)));
     Ok(SearchOutcome { metric, convention: validation.convention().clone(), ranking: results })
 }

@@ -1,8 +1,9 @@
-//! The search space: a TOML file with a list or a range of values for each searched parameter. If there are only
-//! lists, every combination of their values is tried once. With `trials`, combinations are drawn at random.
+//! Reads a search space from a TOML file, which has a list or a range of values for each searched parameter. If there
+//! are only lists, every combination of their values is tried once. With the key `trials`, combinations are drawn at
+//! random.
 //!
-//! A draw depends only on the seed, the number of the trial and the parameter, so that raising `trials` adds trials
-//! without changing the earlier ones.
+//! A random draw depends only on the seed, the number of the trial and the parameter, so that increasing `trials`
+//! adds trials without changing the earlier ones.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
@@ -56,7 +57,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Returns the values on one line, for messages.
+    /// Returns the parameter values as one line of text, for messages.
     pub fn shown(&self) -> String {
         let choices: Vec<String> =
             self.choices.iter().map(|choice| format!("{}={}", choice.key, choice.value)).collect();
@@ -152,7 +153,7 @@ impl SearchSpace {
         &self.keys
     }
 
-    /// Returns the number of combinations; `None` if a parameter has a range or the number overflows.
+    /// Returns the number of combinations of values; `None` if a parameter has a range or if the number overflows.
     fn grid_size(&self) -> Option<u64> {
         self.keys.iter().try_fold(1u64, |size, key| match &key.values {
             SearchValues::List(values) => size.checked_mul(values.len() as u64),
@@ -271,7 +272,7 @@ impl SearchedKey {
         Choice { key: self.written.clone(), value, place: self.place.clone() }
     }
 
-    /// Draws a value that depends only on the key and the name of the parameter.
+    /// Draws a value of the parameter. The value depends only on the random key and the name of the parameter.
     fn draw(&self, key: &[u64; 3]) -> String {
         let uniform = Stream::new(&[key[0], key[1], key[2], xxh3_64(self.name.as_bytes())]).uniform();
         match &self.values {
@@ -281,7 +282,8 @@ impl SearchedKey {
             }
             SearchValues::Range { min, max, log } => {
                 let is_whole = self.kind == ValueKind::Whole;
-                // Extending the range by 1 makes all integers equally likely, because draws are rounded down.
+                // Integers are drawn as real numbers and rounded down, so the range is extended by 1 to include the
+                // maximum.
                 let end = if is_whole { max + 1.0 } else { *max };
                 let value = match log {
                     true => libm::exp(libm::log(*min) + uniform * (libm::log(end) - libm::log(*min))),
@@ -297,7 +299,7 @@ impl SearchedKey {
     }
 }
 
-/// Returns the problem and the remedy if a range is invalid.
+/// If a range is invalid, returns the problem and the remedy.
 fn range_fault(min: f64, max: f64, log: bool, kind: ValueKind) -> Option<(&'static str, &'static str)> {
     if !(min.is_finite() && max.is_finite() && min <= max) {
         Some(("min is greater than max", "swap min and max"))

@@ -99,18 +99,18 @@ fn write_part(
     writer.commit(Manifest { categories, ..Manifest::new(source) }).map(drop)
 }
 
-/// Returns the name of a format as a static string.
+/// Converts the name of an input format to a static string.
 fn format_name(name: &str) -> &'static str {
     ["letor", "csv", "parquet"].into_iter().find(|known| *known == name).unwrap_or("dataset")
 }
 
-/// Returns the rows of a row group whose queries are selected.
+/// Returns those rows of a row group that belong to selected queries.
 fn selected_rows(
     reader: &DatasetReader,
     id: GroupId,
     is_selected: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Vec<Block>> {
-    /// Maximum number of values to decode at a time.
+    /// Maximum number of values (rows times columns) to decode at a time.
     const VALUES: usize = 1 << 21;
     let group = reader.open_group(id)?;
     let columns: Vec<usize> = (0..group.columns()).collect();
@@ -125,7 +125,7 @@ fn selected_rows(
     Ok(blocks)
 }
 
-/// The columns of a batch of a dataset, with their types.
+/// The columns of a batch of a dataset, as typed arrays.
 struct TypedColumns<'a> {
     queries: &'a StringArray,
     documents: &'a StringArray,

@@ -1,4 +1,4 @@
-//! Mean and standard deviation over folds.
+//! Computes means and standard deviations over the folds of a cross-validation.
 
 /// Mean and standard deviation of a value over the folds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,7 +10,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Computes the mean and deviation. Without values, the mean is NaN; the deviation of a single value is 0.
+    /// Computes the mean and standard deviation. If there are no values, the mean is NaN. The standard deviation of a
+    /// single value is 0.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -1,5 +1,5 @@
-//! Writes the tables over all folds: predictions, metrics per query, and the folds themselves. Rows are in the order
-//! of the parts, whichever fold tested them.
+//! Writes the tables that combine all folds: predictions, metrics per query, and metrics per fold. Predictions and
+//! metrics per query are in the order of the parts of the data, whichever fold tested them.
 
 use super::FoldResult;
 use super::evaluator::FoldEvaluator;
@@ -22,8 +22,8 @@ pub struct FoldPredictions {
     pub predictions: Location,
 }
 
-/// Writes the predictions and the metrics per query of all folds. Returns the means of each fold, in the order of
-/// `folds`.
+/// Writes the predictions and the metrics per query of all folds. Returns the means of the metrics for each fold, in
+/// the order of `folds`.
 pub fn write_predictions_and_metrics(
     folds: &[FoldPredictions],
     metrics: &[Metric],
@@ -56,7 +56,7 @@ pub fn write_predictions_and_metrics(
     Ok(means)
 }
 
-/// Returns the schema with a column `fold` inserted at the index `place`.
+/// Returns the schema with a column `fold` inserted at index `place`.
 fn with_fold(schema: &SchemaRef, place: usize) -> SchemaRef {
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
     fields.insert(place, Arc::new(Field::new("fold", DataType::Int32, false)));
@@ -69,7 +69,8 @@ fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, place: &Location) -> Resu
     })
 }
 
-/// Writes `folds.parquet`: one row per fold, split and metric.
+/// Writes `folds.parquet`: for each fold, one row per metric on the validation part and one per metric on the test
+/// part.
 pub fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("fold", DataType::Int32, false),

@@ -1,4 +1,5 @@
-//! `trials.parquet`: one row per trial, with a column per parameter and per metric.
+//! Writes `trials.parquet`, which has one row per trial of a parameter search, with columns for the searched
+//! parameters and the metrics.
 
 use super::search::TrialResult;
 use super::space::SearchSpace;
@@ -12,7 +13,8 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::config::ValueKind;
 use std::sync::Arc;
 
-/// Writes all trials so far in order, with the metric that ranks them and the convention as metadata.
+/// Writes all trials so far, in the given order. The metadata of the table names the metric by which trials are
+/// ranked and the convention, which is the set of rules for computing metrics.
 pub fn write_trials(
     space: &SearchSpace,
     trials: &[TrialResult],
@@ -56,7 +58,8 @@ pub fn write_trials(
     writer.finish()
 }
 
-/// Adds two columns for each metric of a split: the mean and the deviation over the folds.
+/// Adds two columns for each metric on the validation or test parts, as `split` says: the mean and the standard
+/// deviation over the folds.
 fn add_spreads(
     split: &str,
     trials: &[TrialResult],

@@ -1,8 +1,9 @@
-//! Runs a step as a separate process, so that its peak memory can be measured and a crash does not end the whole run.
+//! Runs a step of a pipeline as a separate process, so that its peak memory can be measured and a crash does not end
+//! the whole run.
 //!
-//! The process is started with a hidden option, which makes it stop when its standard input is closed. The run closes
-//! it to stop a step, and the system closes it if the run is killed. Before the process exits, it writes a line with
-//! its resource usage to stderr, which the run removes from the messages of the step.
+//! The process is started with a hidden option, which makes it stop when its standard input is closed. The pipeline
+//! run closes this input to stop a step, and the operating system closes it if the run is killed. Before the process
+//! exits, it writes a line with its resource usage to stderr. The run does not show this line to the user.
 
 use planetree_base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Hidden option that marks a process as a step. Unlike an environment variable, it is not inherited by child
 /// processes.
 pub const AS_STEP: &str = "as-step";
-/// First character of the usage line. No message begins with it.
+/// First character of the line that reports resource usage. No other line of stderr begins with it.
 const USAGE_MARK: char = '\u{1e}';
 
 /// Resource usage of a finished step.
@@ -25,7 +26,7 @@ pub struct StepUsage {
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// Returns the line that reports the resource usage of a step to the run.
+/// Returns the line that a step writes to stderr to report its resource usage.
 pub fn usage_line(usage: &StepUsage) -> String {
     let json = serde_json::to_string(usage).unwrap_or_default(); // a number always serialises
     format!("{USAGE_MARK}{json}")
@@ -34,7 +35,7 @@ pub fn usage_line(usage: &StepUsage) -> String {
 /// The outcome of a step.
 #[derive(Debug)]
 pub struct FinishedStep {
-    /// Standard output.
+    /// What the step wrote to standard output.
     pub printed: Vec<u8>,
     /// Resource usage, if the step reported it.
     pub usage: Option<StepUsage>,
@@ -101,10 +102,10 @@ impl StepProcess {
         })
     }
 
-    /// Requests the step to stop, and kills it if it is still running after a grace period. Must be called repeatedly
-    /// until the step ends.
+    /// Asks the step to stop, and kills it if it is still running after a grace period. This must be called
+    /// repeatedly until the step ends.
     pub fn stop(&mut self) {
-        /// Long enough for a step to abort any upload.
+        /// Time that a step has to stop by itself. It is long enough to abort any upload.
         const GRACE_PERIOD: Duration = Duration::from_secs(60);
         self.stdin = None;
         let requested = *self.stop_requested.get_or_insert_with(Instant::now);

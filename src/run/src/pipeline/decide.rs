@@ -1,5 +1,5 @@
-//! Decides whether a step must run. A step is skipped if its inputs, its options and the program have not changed
-//! since it last finished, and if its outputs are still as it wrote them.
+//! Decides whether a step of a pipeline must run. A step is skipped if its inputs, its options and the version of the
+//! program have not changed since it last finished, and if its outputs are still as it wrote them.
 
 use super::graph::{PipelineStep, StepInput, WordContent};
 use super::identity::{ContentIdentity, IdentityCheck, identify, identify_external};
@@ -20,7 +20,7 @@ pub enum RunReason {
     Unfinished,
     /// `--force` names the step.
     Forced,
-    /// Another version of the program ran the step.
+    /// The step was last run by another version of the program.
     Program,
     /// The options of the step have changed.
     Arguments,
@@ -51,18 +51,19 @@ impl std::fmt::Display for RunReason {
 pub struct StepDecision {
     /// Why the step runs; `None` if it is skipped.
     pub reason: Option<RunReason>,
-    /// Fingerprint of the step: a hash of its inputs, its options and the version of the program.
+    /// Fingerprint of the step: a hash of its inputs, its options and the version of the program, followed by a hash
+    /// of its options alone.
     pub fingerprint: String,
-    /// Identities of the inputs, by label.
+    /// Hashes of the contents of the inputs, by label.
     pub inputs: BTreeMap<String, Digest>,
 }
 
-/// Identities of locations, cached so that each location is read only once.
+/// A cache of content hashes by location, so that each location is read only once.
 #[derive(Default)]
 pub struct IdentityCache(BTreeMap<String, Option<ContentIdentity>>);
 
 impl IdentityCache {
-    /// Drops the identities of a step's outputs, because the step has just written them.
+    /// Removes the hashes of a step's outputs from the cache, because the step has just rewritten the outputs.
     pub fn forget(&mut self, plan: &PipelinePlan, step: &PipelineStep) {
         let texts: Vec<String> = (0..step.outputs.len()).map(|index| plan.output_text(step, index)).collect();
         self.0.retain(|key, _| !texts.iter().any(|text| key.contains(text.as_str())));
@@ -70,7 +71,7 @@ impl IdentityCache {
 }
 
 impl PipelinePlan {
-    /// Returns the identity of an input; `None` if the input does not exist.
+    /// Returns the identity (content hash and size) of an input; `None` if the input does not exist.
     pub(super) fn identify_input(
         &self,
         step: &PipelineStep,
@@ -118,8 +119,8 @@ impl PipelinePlan {
         Ok(StepDecision { reason, fingerprint, inputs })
     }
 
-    /// Returns the arguments that affect the outputs. Outputs are named relative to the run directory, so that moving
-    /// the directory does not change the arguments.
+    /// Returns the command-line arguments that affect the outputs of a step. Paths of outputs are relative to the run
+    /// directory, so that moving the directory does not change the arguments.
     fn relevant_arguments(&self, step: &PipelineStep) -> Vec<String> {
         let words = step.words.iter().filter(|word| word.affects_output).map(|word| match &word.text {
             WordContent::Plain(text) => text.clone(),
@@ -137,7 +138,7 @@ impl PipelinePlan {
         std::iter::once(step.kind.name.to_owned()).chain(words).chain(printed).collect()
     }
 
-    /// Whether a step must run, whatever the content of its inputs.
+    /// Whether a step must run even if its inputs have not changed.
     pub fn must_run(&self, step: &PipelineStep, record: &RunStep) -> Result<bool> {
         let options = digest_of(self.relevant_arguments(step).join("\n").as_bytes()).to_string();
         let is_same = record.fingerprint.split(' ').nth(1) == Some(options.as_str());

@@ -1,4 +1,5 @@
-//! Parses the TOML of a pipeline. Every key and value keeps its position, so that later errors can report it.
+//! Parses the TOML file of a pipeline. The position of every key and value is kept, so that later errors can report
+//! it.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -46,11 +47,11 @@ pub struct LocatedEntry {
 pub struct Document {
     /// Name of the file, for messages.
     pub file: String,
-    /// Name of the pipeline, if it is set.
+    /// Name of the pipeline, if the file sets it.
     pub name: Option<LocatedValue>,
     /// Description of the pipeline; may be empty.
     pub description: String,
-    /// Run directory, if it is set.
+    /// Run directory, if the file sets it.
     pub output: Option<LocatedValue>,
     /// Parameters, in the order of the file.
     pub parameters: Vec<LocatedEntry>,
@@ -63,14 +64,14 @@ pub struct Document {
 pub struct StepText {
     /// Name of the step.
     pub name: String,
-    /// Position of the section.
+    /// Position of the TOML section that defines the step.
     pub place: String,
-    /// All keys of the section, in the order of the file.
+    /// All keys and values of the section, in the order of the file.
     pub entries: Vec<LocatedEntry>,
 }
 
 impl LocatedValue {
-    /// Creates an error at the position of this value.
+    /// Creates an error that refers to the position of this value.
     pub fn fault(&self, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
         fault(&self.place, problem, remedy)
     }
@@ -85,7 +86,7 @@ impl LocatedValue {
         }
     }
 
-    /// Returns the value as a string. The members of a list are joined by commas; `None` for tables.
+    /// Returns the value as a string, in which the members of a list are joined by commas. Returns `None` for tables.
     pub fn joined(&self) -> Option<String> {
         match &self.value {
             PipelineValue::List(items) => {
@@ -96,7 +97,7 @@ impl LocatedValue {
     }
 }
 
-/// Creates a usage error at a position in the pipeline.
+/// Creates a usage error that refers to a position in the pipeline file.
 pub fn fault(place: &str, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
     Error::usage(format_args!("{place}: {problem}"), remedy)
 }
@@ -245,8 +246,8 @@ fn table_of(entry: LocatedEntry) -> Result<Vec<LocatedEntry>> {
     }
 }
 
-/// Checks the name of a step or parameter. Names become parts of paths and references, so only some characters are
-/// allowed.
+/// Checks that the name of a step or parameter has only allowed characters. Names are used in paths and references,
+/// so other characters could be misinterpreted.
 fn check_name(entry: &LocatedEntry, what: &str) -> Result<()> {
     let plain = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     if !entry.key.is_empty() && entry.key.chars().all(plain) && !entry.key.starts_with('-') {

@@ -1,5 +1,6 @@
-//! Drafts of steps: expands `for_each`, substitutes `{name}` and determines the outputs of every step. Inputs are
-//! resolved later, because they may refer to the outputs of any step.
+//! Creates drafts of the steps of a pipeline: expands `for_each`, replaces `{name}` by the value of a parameter, and
+//! determines the outputs of every step. Inputs are resolved later, because they may refer to the outputs of any
+//! step.
 
 use super::document::{Document, LocatedEntry, LocatedValue, PipelineValue, StepText, fault};
 use super::kinds::{KINDS, Prints, StepKind};
@@ -7,15 +8,15 @@ use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
-/// Key of the output that holds the standard output of a step.
+/// Key of the output file to which the standard output of a step is written.
 pub const PRINT: &str = "print";
 
-/// A step whose outputs are known.
+/// A step whose outputs are known but whose inputs are not resolved yet.
 #[derive(Debug)]
 pub struct StepDraft {
     /// Name of the step, with the values of `for_each` appended.
     pub name: String,
-    /// Position of the section.
+    /// Position in the pipeline file of the section that defines the step.
     pub place: String,
     /// Command to run.
     pub kind: &'static StepKind,
@@ -32,7 +33,7 @@ pub struct StepDraft {
 pub struct StepOutput {
     /// Option that names the output.
     pub key: String,
-    /// Path or URL as written; relative paths are below the run directory.
+    /// Path or URL as written in the pipeline file. Relative paths are relative to the run directory.
     pub text: String,
     /// Position of the path in the file, or of the step if the path is a default.
     pub place: String,
@@ -173,8 +174,8 @@ pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     }
 }
 
-/// Returns all combinations of the values of `for_each`, each with the suffix for the name of the step. The last
-/// variable varies fastest. Without `for_each`, there is one combination without variables.
+/// Returns all combinations of the values of `for_each`, each with the suffix that is appended to the name of the
+/// step. The last variable varies fastest. Without `for_each`, there is one combination without variables.
 fn combinations(step: &StepText, parameters: &PipelineParameters) -> Result<Vec<(String, Locals)>> {
     let mut all = vec![(String::new(), Locals::new())];
     let Some(each) = step.entries.iter().find(|entry| entry.key == "for_each") else { return Ok(all) };

@@ -1,4 +1,5 @@
-//! The graph of a pipeline: resolves the inputs of every step, and sorts the steps by their dependencies.
+//! Builds the dependency graph of a pipeline: resolves the inputs of every step, and sorts the steps by their
+//! dependencies.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use super::draft::{StepDraft, StepOutput};
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 pub struct PipelineStep {
     /// Name of the step.
     pub name: String,
-    /// Position of the section.
+    /// Position in the pipeline file of the section that defines the step.
     pub place: String,
     /// Command to run.
     pub kind: &'static StepKind,
@@ -24,7 +25,7 @@ pub struct PipelineStep {
     pub outputs: Vec<StepOutput>,
     /// Command-line arguments after the command.
     pub words: Vec<CommandWord>,
-    /// Keys that the pipeline sets, and that the run therefore does not override.
+    /// Keys that the pipeline file sets for the step. The run does not override them.
     pub keys: BTreeSet<String>,
     /// Indices of the steps that must finish first.
     pub needs: BTreeSet<usize>,
@@ -33,11 +34,11 @@ pub struct PipelineStep {
 /// One input of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepInput {
-    /// Name of the input in the record, such as `data`, `data.2` or `predictions.mart`.
+    /// Name of the input in the record of the step, such as `data`, `data.2` or `predictions.mart`.
     pub label: String,
     /// Option that names the input.
     pub key: &'static str,
-    /// Path, URL or reference as written, without `NAME=`.
+    /// Path, URL or reference to an output of another step, as written in the pipeline file, without `NAME=`.
     pub text: String,
     /// Position in the file.
     pub place: String,
@@ -59,14 +60,14 @@ pub struct CommandWord {
 pub enum WordContent {
     /// A literal string.
     Plain(String),
-    /// An input, after `NAME=` if it is named.
+    /// The path or URL of an input, preceded by `NAME=` if the input has a name.
     Input {
         /// `NAME=`, or empty.
         prefix: String,
         /// Index of the input in the step.
         input: usize,
     },
-    /// An output, as its index in the step.
+    /// The path or URL of the output with this index in the step.
     Output(usize),
     /// The run directory.
     Run,
@@ -97,8 +98,8 @@ impl StepGraph {
     }
 }
 
-/// Adds the inputs of a step that reads the whole run, such as a report. The step depends on all steps that do not
-/// depend on it, and reads their outputs.
+/// Adds the inputs of a step that reads the whole run, such as a report. Such a step depends on all other steps that
+/// neither depend on it nor read the whole run themselves, and reads their outputs.
 fn add_run_inputs(steps: &mut [PipelineStep], index: usize, reads_run: &[bool]) {
     for other in 0..steps.len() {
         if reads_run[other] || depends_on(steps, other, index) {
@@ -119,7 +120,7 @@ fn add_run_inputs(steps: &mut [PipelineStep], index: usize, reads_run: &[bool]) 
     }
 }
 
-/// Whether a step depends on another step, directly or indirectly.
+/// Whether the step `from` is the step `to` or depends on it, directly or indirectly.
 fn depends_on(steps: &[PipelineStep], from: usize, to: usize) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(step) = open.pop() {
@@ -134,7 +135,7 @@ fn depends_on(steps: &[PipelineStep], from: usize, to: usize) -> bool {
 /// Checks that no steps depend on each other in a cycle. Otherwise, the error names the steps of the cycle.
 fn check_acyclic(steps: &[PipelineStep]) -> Result<()> {
     for start in 0..steps.len() {
-        // Finds a dependency of the step that leads back to the start.
+        // Find a dependency of the step that leads back to the start of the cycle.
         let back =
             |step: usize| steps[step].needs.iter().copied().find(|need| depends_on(steps, *need, start));
         let Some(mut step) = back(start) else { continue };
@@ -154,7 +155,7 @@ fn check_acyclic(steps: &[PipelineStep]) -> Result<()> {
     Ok(())
 }
 
-/// Sorts the steps by dependencies. Apart from that, they stay in the order of the file.
+/// Sorts the steps such that every step comes after its dependencies. Otherwise, steps stay in the order of the file.
 fn sorted(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < steps.len() {
@@ -270,7 +271,7 @@ impl PipelineStep {
     }
 }
 
-/// Returns the inputs that an entry names, each with its prefix on the command line.
+/// Returns the inputs that an entry names, each with its command-line prefix, which is `NAME=` or empty.
 fn inputs_of(
     entry: &LocatedEntry,
     key: &'static InputKey,
@@ -296,7 +297,7 @@ fn inputs_of(
             return Err(item.fault(problem, "write a file name, a URL or the name of a step"));
         };
         let (name, text) = match text.split_once('=') {
-            // As on the command line, names contain no separators, so `s3://bucket/a=b` is a path.
+            // As on the command line, a name contains no slash, colon or dot, so `s3://bucket/a=b` is a path.
             Some((name, path)) if key.named && !name.is_empty() && !name.contains(['/', ':', '.']) => {
                 (Some(name.to_owned()), path)
             }

@@ -1,5 +1,6 @@
 //! Identifies the content of a file, dataset or directory, independently of its name and modification time. A dataset
-//! is identified by its manifest, and an object by its version in the store; other files are hashed.
+//! is identified by its manifest, and an object in an object store by its version. The content of other files is
+//! hashed.
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
@@ -11,7 +12,7 @@ use planetree_data::ingest::{Input, expand, sibling_description};
 use planetree_data::table::TableReader;
 use std::io::Read;
 
-/// The identity of a file, dataset or directory.
+/// The identity of a file, dataset or directory, which changes whenever its content changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentIdentity {
     /// Hash of the content.
@@ -23,7 +24,8 @@ pub struct ContentIdentity {
 /// How thoroughly the files of a dataset are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityCheck {
-    /// Trust the manifest of a dataset, because commands that read the dataset verify its files.
+    /// Trust the manifest of a dataset without reading its files, because the commands that read the dataset verify
+    /// the files.
     Quick,
     /// Verify every byte of local files, and the size of every object in a store, to detect manual changes.
     Thorough,
@@ -75,7 +77,7 @@ fn dataset(directory: &HeldDirectory, bytes: &[u8], check: IdentityCheck) -> Res
     Ok(ContentIdentity { digest: digest.digest(), bytes: bytes.len() as u64 + files })
 }
 
-/// Returns a hash of a file's content, or of its version if it is in a store.
+/// Returns a hash of a file's content, or of its version if it is in an object store.
 fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     if let Some(version) = &found.version {
@@ -94,13 +96,13 @@ fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     }
 }
 
-/// Returns the identity of an input that no step writes; `None` if it does not exist.
+/// Returns the identity of an input that no step writes; `None` if the input does not exist.
 pub fn identify_external(input: &StepInput, kind: &str, access: Access) -> Result<Option<ContentIdentity>> {
     let location = Location::parse(&input.text, access)?;
     if kind != "convert" || input.key != "input" {
         return identify(&location, IdentityCheck::Quick);
     }
-    // The inputs of `convert` may be directories or patterns, and side files may be read together with them.
+    // The inputs of `convert` may be directories or patterns, and `convert` may read additional files next to them.
     let Ok(files) = expand(std::slice::from_ref(&input.text), access) else { return Ok(None) };
     if location.join(MANIFEST).found()?.is_some() {
         return identify(&location, IdentityCheck::Quick);

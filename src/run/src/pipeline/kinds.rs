@@ -1,25 +1,25 @@
-//! The commands that can be steps, and which of their options name inputs and outputs. All other options are passed
-//! to the command unchanged.
+//! Lists the commands that can be steps of a pipeline, and which of their options name inputs and outputs. All other
+//! options are passed to the command unchanged.
 
 /// A command that can be a step.
 #[derive(Debug)]
 pub struct StepKind {
     /// Name of the command.
     pub name: &'static str,
-    /// Key for the positional arguments, if the command has any.
+    /// Key in the pipeline file for the positional arguments, if the command has any.
     pub positional: Option<&'static str>,
     /// Options that name inputs.
     pub inputs: &'static [InputKey],
-    /// Options that name outputs. A reference to the name of the step means the first of them.
+    /// Options that name outputs. If an input refers to a step without naming an output, it means the first of these.
     pub outputs: &'static [OutputKey],
-    /// Whether the standard output is a result to keep.
+    /// Whether the standard output of the command is a result to keep.
     pub prints: Prints,
 }
 
 /// An option that names inputs.
 #[derive(Debug)]
 pub struct InputKey {
-    /// The key in the pipeline.
+    /// Key of the option in the pipeline file.
     pub key: &'static str,
     /// Whether inputs may have names, as in `NAME=PATH`.
     pub named: bool,
@@ -28,7 +28,7 @@ pub struct InputKey {
 /// An option that names an output.
 #[derive(Debug)]
 pub struct OutputKey {
-    /// The key in the pipeline.
+    /// Key of the option in the pipeline file.
     pub key: &'static str,
     /// Suffix of the default path, which is the name of the step followed by the suffix. `None` if the output is
     /// written only on request.
@@ -38,11 +38,11 @@ pub struct OutputKey {
 /// Whether the standard output of a step is a result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Prints {
-    /// Always.
+    /// The standard output is always a result.
     Always,
-    /// Unless the step has another output.
+    /// The standard output is a result unless the step has another output.
     WithoutOutput,
-    /// Never.
+    /// The standard output is never a result.
     Nothing,
 }
 
@@ -176,7 +176,7 @@ pub const RUN_CONTROLLED: &[&str] =
     &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl StepKind {
-    /// Returns the kind with this name.
+    /// Returns the command with this name; `None` if there is none or if it cannot be a step.
     pub fn named(name: &str) -> Option<&'static StepKind> {
         KINDS.iter().find(|kind| kind.name == name)
     }

@@ -1,5 +1,5 @@
-//! `run.json`: the state of a pipeline run. The file is rewritten atomically after each step. From it, a later run
-//! knows which steps are done, and reports and queries know which outputs exist.
+//! Reads and writes `run.json`, which describes the state of a pipeline run. The file is rewritten atomically after
+//! each step. It tells a later run which steps are done, and it tells reports and SQL queries which outputs exist.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location};
@@ -21,7 +21,7 @@ pub struct RunManifest {
     /// Description of the pipeline; may be empty.
     #[serde(default)]
     pub description: String,
-    /// Program that wrote the file, with its version.
+    /// Name and version of the program that wrote the file.
     pub program: String,
     /// Status of the run.
     pub status: RunStatus,
@@ -53,11 +53,11 @@ pub struct RunStep {
     pub kind: String,
     /// Status of the step.
     pub status: StepStatus,
-    /// Hash of the inputs, the arguments and the program, from which a later run decides whether the step must run
-    /// again. Empty until the step first runs.
+    /// Hash of the inputs, the arguments and the version of the program. A later run compares it to decide whether
+    /// the step must run again. Empty until the step first runs.
     #[serde(default)]
     pub fingerprint: String,
-    /// Duration of the last run, in seconds.
+    /// Duration of the step when it last ran, in seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
     /// Number of rows in the first output, if it is a table or dataset.
@@ -73,7 +73,8 @@ pub struct RunStep {
     /// `predictions.mart` if they have names.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
-    /// Outputs by key: paths relative to the run directory, absolute paths, or URLs.
+    /// Outputs, by the key of the option that names them: paths relative to the run directory, absolute paths, or
+    /// URLs.
     #[serde(default)]
     pub outputs: BTreeMap<String, String>,
     /// Command line, without the program.
@@ -82,10 +83,10 @@ pub struct RunStep {
     /// Error message, if the step failed.
     #[serde(default)]
     pub error: Option<String>,
-    /// Identities of the inputs when the step last ran.
+    /// Hashes of the contents of the inputs when the step last ran.
     #[serde(default)]
     pub input_checksums: BTreeMap<String, Digest>,
-    /// Identities of the outputs when they were written.
+    /// Hashes of the contents of the outputs when the step wrote them.
     #[serde(default)]
     pub output_checksums: BTreeMap<String, Digest>,
 }
@@ -96,7 +97,7 @@ pub struct RunStep {
 pub enum StepStatus {
     /// The step finished in this run.
     Done,
-    /// The step did not run, because it is unchanged since an earlier run.
+    /// The step did not run, because nothing that affects it has changed since an earlier run.
     Skipped,
     /// The step failed.
     Failed,
@@ -105,7 +106,7 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
-    /// Returns the name in `run.json`.
+    /// Returns the name of the status in `run.json`.
     pub fn name(self) -> &'static str {
         match self {
             StepStatus::Done => "done",
@@ -180,7 +181,7 @@ impl RunManifest {
         FileOutput::put(&location, format!("{text}\n").as_bytes())
     }
 
-    /// Returns the location of an output that is recorded in the manifest as `written`.
+    /// Returns the location of an output. `written` is its path or URL as recorded in `run.json`.
     pub fn output(run: &Location, written: &str) -> Result<Location> {
         if written.contains("://") || written.starts_with('/') {
             return Location::parse(written, planetree_base::storage::Access::Explicit);

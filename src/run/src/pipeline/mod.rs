@@ -1,4 +1,5 @@
-//! Pipelines of commands, described in a TOML file. A step runs only if something that it depends on has changed.
+//! Runs pipelines of commands, which are described in TOML files. A step runs only if something that it depends on
+//! has changed.
 //!
 //! ```text
 //! TOML ──document──► keys with their positions
@@ -12,8 +13,8 @@
 //!
 //! Vocabulary:
 //!
-//! - a *kind* is the command of a step;
-//! - a *reference* is an input that another step writes;
+//! - the *kind* of a step is the command that it runs;
+//! - a *reference* is an input that names an output of another step;
 //! - an *identity* is a hash of the content of a file or dataset;
 //! - a *fingerprint* is a hash of the inputs of a step, its options and the version of the program;
 //! - *resource options* affect how a step runs but not its outputs.

@@ -1,5 +1,5 @@
-//! Resolves the inputs of steps. Where a path is expected, a string may name a step, an output of a step, a path
-//! below such an output, or an external location.
+//! Resolves the inputs of steps. Where an input is expected, the pipeline file may name a step, an output of a step,
+//! a path below such an output, or an external location.
 
 use super::document::fault;
 use super::draft::StepDraft;
@@ -55,7 +55,7 @@ impl<'d> OutputNames<'d> {
         Ok(OutputNames { drafts, known })
     }
 
-    /// Resolves a string to an output; `None` if it is an external location.
+    /// Returns the output that a string refers to; `None` if the string is an external location.
     pub fn find(&self, text: &str) -> Option<OutputReference> {
         let text = text.trim_end_matches('/');
         let reference = |name: &str, below: &str| {
@@ -65,15 +65,16 @@ impl<'d> OutputNames<'d> {
                 below: below.to_owned(),
             })
         };
-        // Of several names that match, the longest one wins.
+        // If several names match, the longest one is used.
         let ends = text.match_indices('/').map(|(end, _)| end);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();
         ends.into_iter().rev().find_map(|end| reference(&text[..end], &text[end..]))
     }
 
-    /// Returns the steps that match a string with `*`, or the outputs if no step matches, each with the characters
-    /// that `*` stands for. What follows a slash is a path below each output. The result is empty if the string has
-    /// no `*` or if nothing matches.
+    /// Returns the main outputs of all steps whose names match a string with `*`. If there are none, returns all
+    /// outputs whose names (`step.key`) match. Each output comes with the characters that `*` stands for. If a slash
+    /// follows `*`, the text from that slash on is a path below each output. The result is empty if the string has no
+    /// `*`.
     pub fn matching(&self, text: &str) -> Vec<(String, OutputReference)> {
         let Some((before, after)) = text.split_once('*') else { return Vec::new() };
         let (after, below) = after.split_at(after.find('/').unwrap_or(after.len()));
@@ -100,12 +101,12 @@ impl<'d> OutputNames<'d> {
         found
     }
 
-    /// Returns the step with this index.
+    /// Returns the draft of the step with this index.
     pub fn draft(&self, step: usize) -> &'d StepDraft {
         &self.drafts[step]
     }
 
-    /// Returns all names.
+    /// Returns all names that inputs can refer to.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
     }

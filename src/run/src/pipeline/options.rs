@@ -1,5 +1,5 @@
-//! Maps the keys of a step to the options of its command. The options come from the definition of the command line,
-//! so that keys and options always have the same names.
+//! Maps the keys of a step in a pipeline file to the options of its command. The options come from the definition of
+//! the command line, so that keys and options always have the same names.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use super::draft::{PRINT, StepDraft};
@@ -8,7 +8,7 @@ use clap::ArgAction;
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
-/// The commands of the program.
+/// The commands of the program, with their options.
 #[derive(Debug, Clone)]
 pub struct Commands {
     root: clap::Command,
@@ -160,7 +160,8 @@ pub fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<S
     Ok(texts.iter().flat_map(|text| with_option(&option.name, text)).collect())
 }
 
-/// Returns the arguments for an option and its value. If the value begins with `-`, both form one argument.
+/// Returns the command-line arguments for an option and its value. If the value begins with `-`, option and value are
+/// joined to one argument, such as `--option=-1`.
 pub fn with_option(name: &str, text: &str) -> Vec<String> {
     if name.is_empty() {
         vec![text.to_owned()]

@@ -1,4 +1,5 @@
-//! Resolves the parameters of a pipeline, and substitutes `{name}` by their values.
+//! Determines the values of a pipeline's parameters, and replaces `{name}` in the pipeline by the value of the
+//! parameter.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use planetree_base::error::{Error, Result};
@@ -9,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The parameters of a run and their values.
 #[derive(Debug)]
 pub struct PipelineParameters {
-    /// Declarations, in the order of the file.
+    /// Declarations of the parameters, in the order of the file.
     declared: Vec<LocatedEntry>,
     values: BTreeMap<String, LocatedValue>,
-    /// Names of the parameters that were substituted somewhere.
+    /// Names of the parameters that occur as `{name}` somewhere in the pipeline.
     used: RefCell<BTreeSet<String>>,
 }
 
@@ -90,8 +91,8 @@ impl PipelineParameters {
                 if let Some(name) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'))
                     && is_name(name)
                 {
-                    // A string that consists of one parameter becomes the value of the parameter, which may be a
-                    // list.
+                    // A string that consists of a single `{name}` is replaced by the value of the parameter itself,
+                    // which may be a list.
                     return Ok(LocatedValue { place, ..self.value(name, &item.place, locals)?.clone() });
                 }
                 PipelineValue::Text(self.substitute_text(text, &item.place, locals)?)
@@ -171,7 +172,8 @@ impl PipelineParameters {
         })
     }
 
-    /// Checks that every declared parameter is used. An unused one is usually a misspelling.
+    /// Checks that every declared parameter is used. An unused parameter usually means that its name is misspelled
+    /// somewhere.
     pub fn check_all_used(&self) -> Result<()> {
         let used = self.used.borrow();
         match self.declared.iter().find(|entry| !used.contains(&entry.key)) {

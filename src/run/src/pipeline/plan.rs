@@ -1,5 +1,5 @@
-//! The plan of a run: steps with locations and command lines. Everything that can be checked before a step runs is
-//! checked here.
+//! Plans a run of a pipeline: determines the locations of inputs and outputs and the command lines of all steps.
+//! Everything that can be checked before a step runs is checked here.
 
 use super::decide::IdentityCache;
 use super::document::{Document, fault};
@@ -25,7 +25,7 @@ pub struct RunRequest {
     pub set: Vec<String>,
     /// Names or patterns of steps that run even if nothing has changed.
     pub force: Vec<String>,
-    /// Whether to use the parameter values of the earlier run.
+    /// Whether to use the parameter values of the earlier run in the same directory.
     pub resume: bool,
     /// Allowed sources of credentials.
     pub access: Access,
@@ -71,8 +71,8 @@ impl PipelinePlan {
             let problem = format_args!("invalid pipeline name {name:?}");
             return Err(fault(&place, problem, "use letters, digits, -, _ and ."));
         }
-        // The run directory may depend on parameters, whose values come from the earlier run with `--resume`. So the
-        // parameters are first resolved without it, to find the run directory.
+        // With `--resume`, parameter values come from the earlier run, whose location may in turn depend on
+        // parameters. So the parameters are first resolved without the earlier run, to find the run directory.
         let none = BTreeMap::new();
         let mut parameters =
             PipelineParameters::resolve(&document.parameters, &none, &request.set).or_else(|error| {
@@ -95,7 +95,7 @@ impl PipelinePlan {
         if request.resume {
             let of_earlier = earlier.as_ref().map_or(&none, |earlier| &earlier.parameters);
             parameters = PipelineParameters::resolve(&document.parameters, of_earlier, &request.set)?;
-            // This marks the parameters that the run directory uses as used.
+            // This call marks the parameters in the name of the run directory as used.
             run_text_of(&document, &parameters)?;
         }
         let drafts = StepDraft::all(&document, &parameters)?;
@@ -157,7 +157,7 @@ impl PipelinePlan {
         Ok(())
     }
 
-    /// Checks that all external inputs exist. Otherwise, the error names the first that does not.
+    /// Checks that all external inputs exist. Otherwise, the error names the first missing input.
     pub fn check_inputs(&self, identities: &mut IdentityCache) -> Result<()> {
         for step in &self.steps {
             for input in step.inputs.iter().filter(|input| input.from.is_none()) {
@@ -221,12 +221,12 @@ impl PipelinePlan {
         })
     }
 
-    /// Returns the index of the output that holds the standard output of the step, if there is one.
+    /// Returns the index of the output to which the standard output of the step is written, if there is one.
     pub fn printed(step: &PipelineStep) -> Option<usize> {
         step.outputs.iter().position(|output| output.key == PRINT)
     }
 
-    /// Returns the record of a step before it runs, which continues the record of the earlier run.
+    /// Returns the record of a step before it runs. It keeps what an earlier run recorded about the step.
     pub fn record(&self, step: &PipelineStep) -> RunStep {
         let earlier = self.earlier.as_ref().and_then(|earlier| earlier.step(&step.name));
         let blank = RunStep {
@@ -248,7 +248,7 @@ impl PipelinePlan {
         let inputs = step.inputs.iter().map(|input| (input.label.clone(), redacted(&self.input_text(input))));
         let outputs = step.outputs.iter().map(|output| (output.key.clone(), redacted(&output.text)));
         let outputs: BTreeMap<String, String> = outputs.collect();
-        // The record of a cross-validation with another output directory does not apply to this one.
+        // The record of a cross-validation does not apply if its output directory has changed.
         let is_known = |earlier: &&RunStep| {
             earlier.kind == step.kind.name && (earlier.kind != "cv" || earlier.outputs == outputs)
         };
@@ -304,7 +304,7 @@ fn forced(steps: &[PipelineStep], names: &[String]) -> Result<BTreeSet<String>> 
     Ok(forced)
 }
 
-/// Adds a position in the pipeline to the beginning of an error.
+/// Adds a position in the pipeline file to the beginning of an error.
 fn at_position(place: &str, error: &Error) -> Error {
     let remedy = error.remedy().unwrap_or_default().to_owned();
     match error {

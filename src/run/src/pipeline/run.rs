@@ -1,5 +1,6 @@
-//! Runs a plan. As soon as the inputs of a step are ready, the run decides whether the step must run, and if so
-//! starts it as a process. Several processes may run at a time. `run.json` is rewritten after every change.
+//! Runs the steps of a pipeline. As soon as the inputs of a step are ready, it is decided whether the step must run,
+//! and if so it is started as a separate process. Several processes may run at a time. The state of the run is saved
+//! to `run.json` after every change.
 
 use super::child::{FinishedStep, StepProcess};
 use super::decide::{IdentityCache, RunReason, StepDecision};
@@ -41,22 +42,23 @@ pub trait RunObserver: Send + Sync {
     fn started(&self, step: &str, kind: &str, reason: &RunReason);
     /// Called for every line that a step writes to stderr.
     fn message(&self, step: &str, line: &str);
-    /// Called when a step is done. `printed` is its standard output, if that is a result.
+    /// Called when a step is done. `printed` is its standard output, if the standard output is a result of the step.
     fn done(&self, step: &str, seconds: f64, printed: Option<&[u8]>);
-    /// Called when a step is skipped. `printed` is its standard output from an earlier run, if that is a result.
+    /// Called when a step is skipped. `printed` is its standard output from an earlier run, if the standard output is
+    /// a result of the step.
     fn skipped(&self, step: &str, printed: Option<&[u8]>);
     /// Called when a step has failed. Other steps may still be running.
     fn failed(&self, step: &str);
-    /// Called with any other message.
+    /// Called with any message that does not belong to a step.
     fn note(&self, text: &str);
 }
 
 /// Numbers of steps by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCounts {
-    /// Steps that ran.
+    /// Number of steps that ran.
     pub done: usize,
-    /// Steps that were skipped.
+    /// Number of steps that were skipped.
     pub skipped: usize,
 }
 
@@ -171,7 +173,7 @@ impl Runner<'_> {
         (0..self.plan.steps.len()).any(|index| self.is_ready(index))
     }
 
-    /// Decides which of the ready steps must run, and starts these, up to the maximum number of concurrent steps.
+    /// Decides which of the ready steps must run, and starts them, up to the maximum number of concurrent steps.
     fn start_ready(&mut self) -> Result<()> {
         let mut index = 0;
         while index < self.plan.steps.len() {
@@ -213,7 +215,8 @@ impl Runner<'_> {
         }
         let wrote = self.wrote_outputs_before(index);
         let record = &mut self.manifest.steps[index];
-        // A training that was started with the same inputs and options resumes from its checkpoint.
+        // A training step that was started with the same inputs and options but did not finish resumes from its
+        // checkpoint.
         let resumes = record.fingerprint == fingerprint && record.output_checksums.is_empty();
         let arguments = self.plan.arguments(step);
         let earlier = EarlierOutputs { resumes, wrote };
@@ -247,7 +250,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Whether steps of an earlier run have started to write all outputs of this step.
+    /// Whether all outputs of this step are outputs of steps that an earlier run started, and may thus be replaced.
     fn wrote_outputs_before(&self, index: usize) -> bool {
         let earlier = self.plan.earlier.iter().flat_map(|earlier| &earlier.steps);
         let started = earlier.filter(|step| !step.fingerprint.is_empty());
@@ -329,8 +332,8 @@ impl Runner<'_> {
     }
 }
 
-/// Removes state from which a step would resume although its inputs or options have changed: the checkpoint of a
-/// training and, if this pipeline created them, the folds of a cross-validation.
+/// Removes files from which a step would resume although its inputs or options have changed: the checkpoint of a
+/// training run and, if this pipeline wrote it, the output directory of a cross-validation.
 fn remove_stale_state(step: &PipelineStep, output: &Location, is_own: bool) -> Result<()> {
     match step.kind.name {
         "train" => {
@@ -345,7 +348,7 @@ fn remove_stale_state(step: &PipelineStep, output: &Location, is_own: bool) -> R
     }
 }
 
-/// What an earlier run left behind for a step.
+/// Facts about the outputs that an earlier run left for a step.
 struct EarlierOutputs {
     /// Whether the earlier run started the step with the same inputs and options, so that the step resumes.
     resumes: bool,
@@ -353,7 +356,8 @@ struct EarlierOutputs {
     wrote: bool,
 }
 
-/// Returns the resource options that the run sets for a step, because the pipeline does not.
+/// Returns the options that the run adds to the command line of a step. Options that the pipeline file sets are not
+/// added.
 fn resource_options(
     plan: &PipelinePlan,
     step: &PipelineStep,
@@ -380,7 +384,8 @@ fn resource_options(
     }
     match step.kind.name {
         "convert" => words.push("--overwrite".to_owned()),
-        // Text files written by planetree cannot be recognised by their content, but the record lists them.
+        // The content of a text file does not show whether planetree wrote it, but the record of the earlier run
+        // does.
         "sql" if earlier.wrote => words.push("--overwrite".to_owned()),
         "train" => {
             if wants("checkpoint_every", "checkpoint-every") {
@@ -395,8 +400,8 @@ fn resource_options(
     words
 }
 
-/// Writes the standard output of a step to a file. Text files written by planetree cannot be recognised by their
-/// content, so `is_recorded` says whether an existing file is an earlier output and may be replaced.
+/// Writes the standard output of a step to a file. The content of an existing file does not show whether planetree
+/// wrote it, so `is_recorded` says whether the file is an earlier output and may be replaced.
 fn write_printed(location: &Location, printed: &[u8], is_recorded: bool) -> Result<()> {
     let guard: Guard = Arc::new(move |location| if is_recorded { Ok(()) } else { Err(foreign(location)) });
     let mut output = FileOutput::guarded(location, guard)?;

@@ -1,4 +1,4 @@
-//! `steps.parquet`: one row per step of a run, for SQL queries.
+//! Writes `steps.parquet`, which has one row per step of a pipeline run, for SQL queries.
 
 use super::manifest::{RunManifest, STEPS_TABLE};
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};

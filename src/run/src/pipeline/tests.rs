@@ -1,4 +1,5 @@
-//! Tests graphs, names and command lines, and the errors that are reported before a step runs.
+//! Tests dependency graphs, names of inputs and outputs, command lines, and the errors that are reported before a
+//! step runs.
 
 use super::document::Document;
 use super::draft::StepDraft;

@@ -1,4 +1,4 @@
-//! Area under the ROC curve of a query.
+//! Defines the SQL function `auc`, the area under the ROC curve of the ranking of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

@@ -1,4 +1,4 @@
-//! Average precision of a query.
+//! Defines the SQL function `average_precision`, the average precision of the ranking of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

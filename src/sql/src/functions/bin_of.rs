@@ -1,5 +1,5 @@
-//! The function `bin_of`, which returns the bin of a feature's value: the number of the model's thresholds below the
-//! value.
+//! Implements the SQL function `bin_of`, which returns the bin of a feature's value: the number of the model's
+//! thresholds that are below the value.
 
 use super::feature_argument::{FeatureArgument, WordCodes, feature_index};
 use super::{FunctionKind, SqlFunction};
@@ -20,12 +20,12 @@ pub const FUNCTION: SqlFunction = SqlFunction {
     kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(BinOf::with(Vec::new()))),
 };
 
-/// The function `bin_of`, as written in a query or bound to a model.
+/// The function `bin_of`, either as written in a query or already bound to the model that the call names.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct BinOf {
     signature: Signature,
-    /// Distinct thresholds of the feature in ascending order, stored as bits because these implement `Eq` and `Hash`.
-    /// Empty until the function is bound to a model.
+    /// Distinct thresholds of the feature in ascending order, stored as bits because `f32` does not implement `Eq`
+    /// and `Hash`. Empty until the function is bound to a model.
     thresholds: Vec<u32>,
     /// Conversion of the argument to numbers; `None` until the function is bound to a model.
     words: Option<WordCodes>,

@@ -1,5 +1,5 @@
-//! Common code of the table functions that apply a model to a dataset. Their arguments are string literals, the first
-//! two of which name the model and the dataset.
+//! Contains the common code of the table functions that apply a model to a dataset. Their arguments are string
+//! literals: first the model, then the dataset, then any others.
 
 use super::SqlFunction;
 use super::models::{read_model, string_literal};
@@ -15,7 +15,7 @@ use planetree_model::model::Model;
 use std::fmt;
 use std::sync::Arc;
 
-/// Builds the rows of a function from its model, its dataset and `MORE` further string arguments.
+/// Builds the result rows of a table function from its model, its dataset and `MORE` further string arguments.
 pub type BuildSource<const MORE: usize> = fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>;
 
 /// A table function with `MORE` arguments after the model and the dataset.

@@ -1,4 +1,4 @@
-//! Discounted cumulative gain of a query.
+//! Defines the SQL function `dcg`, the discounted cumulative gain of the ranking of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

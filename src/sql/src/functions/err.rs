@@ -1,4 +1,4 @@
-//! Expected reciprocal rank of a query.
+//! Defines the SQL function `err`, the expected reciprocal rank of the ranking of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

@@ -1,5 +1,5 @@
-//! The function `exact_avg`, which computes a mean as `planetree evaluate` does: from exact sums, so that the result
-//! does not depend on the order of the rows.
+//! Implements the SQL function `exact_avg`, which computes a mean as `planetree evaluate` does: from exact sums, so
+//! that the result does not depend on the order of the rows.
 
 use super::{FunctionKind, SqlFunction};
 use arrow::array::{ArrayRef, AsArray};

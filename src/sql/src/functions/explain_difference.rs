@@ -1,4 +1,4 @@
-//! The function `explain_difference`, which shows why one document of a query ranks above another.
+//! Implements the SQL function `explain_difference`, which shows why one document of a query ranks above another.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};

@@ -1,4 +1,5 @@
-//! The function `explain_score`, which returns the contribution of every feature to the score of every row.
+//! Implements the SQL function `explain_score`, which returns the contribution of every feature to the score of every
+//! row.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};

@@ -1,5 +1,6 @@
-//! Function arguments that stand for features of a model. A numeric feature needs a number. A categorical feature needs
-//! the name of a category, because its numeric code depends on the dataset, which is unknown here.
+//! Converts function arguments that stand for features of a model. The argument for a numeric feature is a number.
+//! The argument for a categorical feature is the name of a category, because the numeric code of a category depends
+//! on the dataset, which is unknown here.
 
 use super::SqlFunction;
 use crate::error::to_engine_error;
@@ -49,8 +50,8 @@ pub struct FeatureArgument<'a> {
 }
 
 impl FeatureArgument<'_> {
-    /// Returns the argument, cast to the type that `WordCodes::numbers` reads, and its conversion to numbers. Fails if
-    /// the type of the argument does not fit the feature.
+    /// Returns the argument, cast to the type that `WordCodes::numbers` reads, and the conversion of its values to
+    /// numbers. Fails if the type of the argument does not fit the feature.
     pub fn resolve(&self, value: Expr, schema: &DFSchema) -> Result<(Expr, WordCodes)> {
         let FeatureArgument { function, name, feature } = self;
         let kind = value.get_type(schema)?;

@@ -1,4 +1,4 @@
-//! The SQL functions of planetree. To add a function, add a file and a line in `FUNCTIONS`.
+//! Registers the SQL functions of planetree. To add a function, add a file for it and a line in `FUNCTIONS`.
 
 mod auc;
 mod average_precision;
@@ -110,7 +110,8 @@ pub fn function_help() -> Vec<FunctionHelp> {
     FUNCTIONS.iter().map(help).collect()
 }
 
-/// Returns the names of all functions of planetree, including aliases and pooled variants.
+/// Returns the names of all functions of planetree, including aliases and pooled variants, which accept rows of
+/// several queries.
 pub fn all_function_names() -> Vec<&'static str> {
     let names = |function: &SqlFunction| match function.kind {
         FunctionKind::Metric(entry) => {
@@ -124,12 +125,13 @@ pub fn all_function_names() -> Vec<&'static str> {
 /// Name of planetree's only window function.
 pub const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
 
-/// Checks whether a function is bound to a model before it runs. Such a function cannot run on a cluster.
+/// Checks whether a function must be bound to a model before it runs. Such a function cannot run on a cluster.
 pub fn needs_model(name: &str) -> bool {
     FUNCTIONS.iter().any(|function| function.name == name && matches!(function.kind, FunctionKind::Scalar(_)))
 }
 
-/// Returns the functions that the executors of a cluster need to run a query that was planned by this process.
+/// Returns the functions that the executors of a cluster must know, so that they can run queries planned by this
+/// process.
 pub fn distributed_functions() -> Vec<AggregateUDF> {
     let aggregate = |function: &SqlFunction| match function.kind {
         FunctionKind::Metric(entry) => {

@@ -1,4 +1,4 @@
-//! Binds function calls to the models that they name. This is done once per query, before it is planned.
+//! Binds function calls to the models that they name, once per query and before the query is planned.
 
 use super::bin_of::{self, BinOf};
 use super::planetree_score::{self, PlanetreeScore};

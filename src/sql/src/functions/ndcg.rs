@@ -1,4 +1,4 @@
-//! Normalised discounted cumulative gain of a query.
+//! Defines the SQL function `ndcg`, the normalised discounted cumulative gain of the ranking of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

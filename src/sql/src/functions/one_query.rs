@@ -1,6 +1,6 @@
-//! Rejects ranking metrics over the rows of several queries. A metric is defined on the ranking of one query. If GROUP
-//! BY is forgotten, its value over several queries would look plausible, so it is an error. `ndcg_pooled` and the other
-//! pooled metrics accept rows of several queries.
+//! Rejects ranking metrics over the rows of several search queries. A metric is defined on the ranking of one search
+//! query. If a statement lacks GROUP BY, the value over the rows of several search queries would look plausible, so
+//! it is an error. `ndcg_pooled` and the other pooled metrics accept such rows.
 //!
 //! ```text
 //! Aggregate: ndcg(label, score)        Projection: within_query(ndcg(...), lowest, highest) AS ndcg(...)
@@ -11,7 +11,8 @@
 //!
 //! The rule finds the query id column in the plan, even if subqueries, views and CTEs do not select it. Whether the
 //! rows belong to several queries is decided at run time, so anything that selects one query (WHERE, a join, groups
-//! within a query) is accepted. No check is added if the rows are grouped by the query id, or if the table has none.
+//! within a query) is accepted. No check is added if the rows are grouped by the query id, or if the table has no
+//! query id.
 
 use super::ranking::MetricFunction;
 use super::within_query::within_query;
@@ -59,7 +60,7 @@ impl AnalyzerRule for OneQuery {
 
 /// A metric that a plan node computes.
 struct MetricCall {
-    /// Index among the expressions of the node.
+    /// Index of the call among the expressions of the node.
     index: usize,
     name: String,
     pooled: &'static str,
@@ -174,8 +175,8 @@ fn without_alias(expression: &Expr) -> &Expr {
     }
 }
 
-/// Checks whether one of the keys is the query id. Grouping sets do not count, because some of their groups span all
-/// queries.
+/// Checks whether one of the grouping keys is the query id. Grouping sets do not count, because some of their groups
+/// span all queries.
 fn groups_by_query(keys: &[Expr]) -> bool {
     let is_query = |key: &Expr| matches!(without_alias(key), Expr::Column(column) if QUERY_NAMES.contains(&column.name.as_str()));
     keys.iter().any(is_query) && !keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
@@ -186,8 +187,8 @@ fn query_column(schema: &DFSchema) -> Option<Column> {
     QUERY_NAMES.into_iter().chain([CARRIED]).find_map(find)
 }
 
-/// Returns the plan with a query id column, and the column; `None` if the plan has no query id. A column is only added
-/// at the end, so that the indices of the others do not change.
+/// Returns the plan, with a query id column added if it has none, and this column. Returns `None` if the plan reads
+/// no query id. The column is added at the end, so that the indices of the other columns do not change.
 fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     if let Some(column) = query_column(plan.schema()) {
         return Ok(Some((plan.clone(), column)));

@@ -1,4 +1,4 @@
-//! The function `planetree_score`, which scores the rows of any table with a model.
+//! Implements the SQL function `planetree_score`, which scores the rows of any table with a model.
 
 use super::feature_argument::{FeatureArgument, WordCodes, feature_index};
 use super::{FunctionKind, SqlFunction};
@@ -23,7 +23,7 @@ pub const FUNCTION: SqlFunction = SqlFunction {
     kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
 };
 
-/// The function `planetree_score`, as written in a query or bound to its model.
+/// The function `planetree_score`, either as written in a query or already bound to the model that the call names.
 #[derive(Debug)]
 pub struct PlanetreeScore {
     signature: Signature,
@@ -147,8 +147,7 @@ impl PlanetreeScore {
     }
 }
 
-/// Returns the features that the arguments name, or `None` unless every argument is a column with the name of a
-/// feature.
+/// Returns the features that the arguments name, or `None` if an argument is not a column with the name of a feature.
 fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     let feature = |argument: &Expr| {
         let name = match argument {
@@ -161,7 +160,8 @@ fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     arguments.iter().map(feature).collect()
 }
 
-/// Checks that there are as many arguments as features, so that they can be the features in the model's order.
+/// Checks that there are as many arguments as features, so that the arguments can be matched to the features by their
+/// order.
 fn check_count(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
     if arguments.len() == model.features.len() {
         return Ok(());

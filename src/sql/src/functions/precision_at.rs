@@ -1,4 +1,4 @@
-//! Precision of the first k documents of a query.
+//! Defines the SQL function `precision_at`, the precision of the first k documents of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

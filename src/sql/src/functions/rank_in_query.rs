@@ -1,5 +1,5 @@
-//! The function `rank_in_query`, which returns the rank of a document within its query, like the column `rank` of
-//! predictions.
+//! Implements the SQL function `rank_in_query`, which returns the rank of a document within its query, as the column
+//! `rank` of a predictions table does.
 
 use super::{FunctionKind, SqlFunction};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array};

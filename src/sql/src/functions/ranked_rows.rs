@@ -1,6 +1,6 @@
-//! Collects the rows of many groups until their metrics are computed. The rows of a group are usually adjacent, so a
-//! group is stored as a few spans of the columns. Each span has the number of its first row, so that states that were
-//! spilled to disk can be merged in the order of their rows.
+//! Collects the rows of many groups until the ranking metric of each group is computed. The rows of a group are
+//! usually adjacent, so a group is stored as a few spans of common columns. Each span records the position of its
+//! first row in the input, so that states that were spilled to disk can be merged in the order of their rows.
 
 use crate::error::to_engine_error;
 use arrow::array::{
@@ -27,9 +27,9 @@ pub struct RankedGroups {
     /// Document ids, if they are used to break ties.
     documents: Option<Vec<String>>,
     spans: Vec<GroupSpan>,
-    /// Number of groups so far.
+    /// Number of groups received so far.
     groups: usize,
-    /// Number of rows so far, including the rows of groups that were already emitted.
+    /// Number of rows received so far, including the rows of groups that were already emitted.
     seen: u64,
 }
 

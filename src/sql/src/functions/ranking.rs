@@ -1,9 +1,10 @@
-//! Ranking metrics as aggregate functions. They are computed by the code of `planetree evaluate`, so the values are
-//! bit-identical.
+//! Implements the ranking metrics as SQL aggregate functions. They use the code of `planetree evaluate`, so both
+//! return bit-identical values.
 //!
-//! If equal scores keep the order of the rows (`ties=input`), the aggregate must know that order. It uses the order in
-//! which the rows arrive if the rules in `order/` guarantee it. Otherwise it assumes the worst order (`ties=worst`), so
-//! that the result does not depend on the number of threads.
+//! If the metric convention ranks rows with equal scores in the order of the table (`ties=input`), the aggregate must
+//! know this order. It uses the order in which the rows arrive if the rules in `order/` guarantee that this is the
+//! order of the table. Otherwise it assumes the worst order (`ties=worst`), so that the result does not depend on the
+//! number of threads.
 
 use super::ranked_rows::{RankedAccumulator, RankedGroups, state_fields};
 use crate::error::to_engine_error;
@@ -37,8 +38,8 @@ pub struct MetricEntry {
     pub name: &'static str,
     /// Other names of the function.
     pub aliases: &'static [&'static str],
-    /// Name of the function that accepts rows of several queries. `None` if the metric is defined on rows, so that its
-    /// only function accepts them.
+    /// Name of the function that accepts rows of several queries. `None` if the metric is defined on rows instead of
+    /// rankings, so that its only function accepts rows of several queries.
     pub pooled: Option<&'static str>,
     /// The call with its arguments. Optional arguments are in brackets.
     pub usage: &'static str,
@@ -81,8 +82,8 @@ struct MetricSettings {
 }
 
 impl MetricFunction {
-    /// Returns the functions of a metric: one for the rows of a single query, and the pooled one, if any. Both accept
-    /// rows in any order.
+    /// Returns the functions of a metric: one for the rows of a single query, and one for the rows of several queries
+    /// (the pooled function), if the metric has it. Both accept rows in any order.
     pub fn all(entry: &'static MetricEntry) -> Vec<Self> {
         let function = |name: &'static str, aliases: &[&str]| MetricFunction {
             entry,
@@ -100,12 +101,12 @@ impl MetricFunction {
         self.entry.pooled.filter(|pooled| *pooled != self.name)
     }
 
-    /// Returns this function for rows that arrive in order.
+    /// Returns a variant of this function for rows that arrive in the order that decides between equal scores.
     pub fn in_order(&self) -> Self {
         MetricFunction { in_order: true, ..self.clone() }
     }
 
-    /// Checks whether the order of the rows can change the value.
+    /// Checks whether the order of the rows can change the value of an aggregate.
     pub fn depends_on_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
         let MetricSettings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
         Ok(match metric {

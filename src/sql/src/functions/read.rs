@@ -1,4 +1,5 @@
-//! Functions that read files, as in DuckDB: `read_parquet('x.parquet')`.
+//! Implements the table functions that read files. They have the same names as in DuckDB:
+//! `read_parquet('x.parquet')`.
 
 use super::models::string_literal;
 use super::{FunctionKind, SqlFunction};

@@ -1,4 +1,4 @@
-//! Recall of the first k documents of a query.
+//! Defines the SQL function `recall_at`, the recall of the first k documents of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

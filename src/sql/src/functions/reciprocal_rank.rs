@@ -1,4 +1,4 @@
-//! Reciprocal rank of a query.
+//! Defines the SQL function `reciprocal_rank`, the reciprocal rank of the first relevant document of a query.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

@@ -1,4 +1,4 @@
-//! Root mean squared error over rows.
+//! Defines the SQL function `rmse`, the root mean squared error over rows.
 
 use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};

@@ -1,4 +1,5 @@
-//! The function `score`, which scores the rows of a dataset as they are read, without a file of predictions.
+//! Implements the SQL function `score`, which scores the rows of a dataset as they are read, without a file of
+//! predictions.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};

@@ -1,5 +1,6 @@
-//! The internal function `within_query`, which returns the value of a metric if its rows belong to one query and fails
-//! otherwise. The rule in `one_query.rs` puts it around metrics. Users do not call it.
+//! Implements the internal function `within_query`, which returns the value of a metric if its rows belong to one
+//! query and fails otherwise. The rule in `one_query.rs` adds a call of this function to metrics. Users do not call
+//! it.
 
 use crate::error::to_engine_error;
 use arrow::array::{Array, ArrayRef, AsArray};

@@ -1,5 +1,5 @@
-//! Aggregates the runs of one partition. The first and the last run may continue in a neighbouring partition, so their
-//! rows are returned without being aggregated.
+//! Aggregates the runs of one partition, that is, its ranges of adjacent rows with the same key. The first and the
+//! last run may continue in a neighbouring partition, so their rows are returned without being aggregated.
 
 use arrow::array::{Array, ArrayAccessor, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat, partition, take};

@@ -33,8 +33,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use planetree_base::error::Error;
 use std::sync::Arc;
 
-/// Optimizer rule for functions that depend on the order of rows. It gives them the order of the table or of their
-/// ORDER BY. It runs first, before rows are distributed over partitions.
+/// Optimizer rule for functions that depend on the order of rows. It makes them read the rows in the order of the
+/// table or of their ORDER BY. It runs first, before rows are distributed over partitions.
 #[derive(Debug)]
 pub struct KeepOrder;
 
@@ -76,7 +76,7 @@ fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<PositionExec>()
 }
 
-/// Checks whether the rows have the order of a sort, which comes from the ORDER BY of a subquery.
+/// Checks whether the rows of a plan are sorted by the ORDER BY of a subquery.
 fn is_sorted_below(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.children().as_slice() {
         [child] => plan.is::<SortExec>() || (keeps_order(plan) && is_sorted_below(child)),
@@ -105,8 +105,8 @@ impl PhysicalOptimizerRule for KeepOrder {
     }
 }
 
-/// Returns the aggregation over rows in order, or `None` if its functions do not depend on the order or its input has
-/// none.
+/// Returns the aggregation as an operator that reads its rows in order. Returns `None` if no function depends on the
+/// order of the rows, or if the input has no order.
 fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     // The planner splits an aggregation into a partial one, which reads the rows, and a final one.
     let first = match last.mode() {
@@ -160,9 +160,9 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     Ok(is_same.then(|| Arc::new(single) as Arc<dyn ExecutionPlan>))
 }
 
-/// Makes a plan keep its sort, which comes from the ORDER BY of a subquery. Later rules remove a sort that no operator
-/// above it requires, so it is replaced by an operator that requires it. Rows that compare equal keep their previous
-/// order, if they had one.
+/// Makes a plan keep its sort, which comes from the ORDER BY of a subquery. Later rules remove a sort that no
+/// operator above it requires. Therefore the sort is replaced by an operator that requires the same order of its
+/// input. Rows that compare equal keep their previous order, if they had one.
 fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let kept = plan.clone().transform_down(|plan| {
         let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
@@ -205,7 +205,8 @@ fn requested_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<Phys
     Ok(longest.to_vec())
 }
 
-/// Declares to a metric function that its input is in order. Other functions are returned unchanged.
+/// Returns a metric function in the variant that relies on the order of its input. Other functions are returned
+/// unchanged.
 fn in_order(
     aggregate: &Arc<AggregateFunctionExpr>,
     exec: &AggregateExec,
@@ -271,7 +272,7 @@ fn is_ranking(window: &Arc<dyn WindowExpr>) -> bool {
     function.is_some_and(|function| function.fun().inner().is::<RankInQuery>())
 }
 
-/// Returns a ranking window with an order, or `None` for other windows.
+/// Returns a window of `rank_in_query` with the given order, or `None` for other windows.
 fn with_order(window: &Arc<dyn WindowExpr>, order: &[PhysicalSortExpr]) -> Option<Arc<dyn WindowExpr>> {
     let standard = window.as_any().downcast_ref::<StandardWindowExpr>().filter(|_| is_ranking(window))?;
     let (keys, frame) = (window.partition_by(), window.get_window_frame().clone());

@@ -1,7 +1,7 @@
 //! Aggregates rows that are in order. Rows with the same key are adjacent in planetree's tables, so each partition is
-//! aggregated on its own, run by run, without hashing or shuffling. Runs that cross a partition boundary are joined at
-//! the end. If a key occurs again after other keys, these results are discarded, and all rows are aggregated as one
-//! stream in their order.
+//! aggregated on its own, one run (range of adjacent rows with the same key) after another, without hashing or
+//! shuffling. Runs that cross a partition boundary are joined at the end. If a key occurs again after other keys, the
+//! results are discarded, and all rows are aggregated as one stream in their order.
 //!
 //! The results are held in memory until all rows have been read. There is one row per key, which any aggregation has to
 //! hold.

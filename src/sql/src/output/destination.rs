@@ -1,4 +1,5 @@
-//! Destinations of query results: standard output, or a file that becomes visible only when it is complete.
+//! Writes query results to their destination: standard output, or a file that becomes visible only when it is
+//! complete.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Compression, Guard, Location, TextOutput};
@@ -35,9 +36,9 @@ impl Destination {
         Destination { target: OutputTarget::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
     }
 
-    /// Creates a destination that writes to a file. Tables of planetree are never replaced, because they may be models
-    /// or may have taken hours to compute. Other files are replaced only if SQL wrote them or the user allows it. Text
-    /// does not show which program wrote it.
+    /// Creates a destination that writes to a file. Tables of planetree are never replaced, because they may be
+    /// models or may have taken hours to compute. Other files are replaced only if SQL wrote them or the user allows
+    /// it. Text files do not show which program wrote them, so they are replaced only if the user allows it.
     pub fn file(location: &Location, compression: Compression, replace: ReplacePolicy) -> Result<Self> {
         let guard: Guard = Arc::new(move |location| {
             refuse_planetree_files(location)?;

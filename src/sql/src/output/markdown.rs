@@ -1,4 +1,4 @@
-//! Results as Markdown tables.
+//! Writes results as Markdown tables.
 
 use super::{ResultWriter, failed, formatters};
 use arrow::array::RecordBatch;

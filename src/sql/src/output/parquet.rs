@@ -1,4 +1,4 @@
-//! Results as a plain Parquet file.
+//! Writes results as a plain Parquet file.
 
 use super::ResultWriter;
 use arrow::array::RecordBatch;

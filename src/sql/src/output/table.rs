@@ -1,5 +1,5 @@
-//! Results as tables with box-drawing characters. The first rows decide the column widths; later rows are written as
-//! they arrive.
+//! Writes results as tables with box-drawing characters. The first rows decide the column widths; later rows are
+//! written as they arrive.
 
 use super::{ResultWriter, failed, formatters};
 use arrow::array::RecordBatch;
@@ -79,7 +79,7 @@ impl<'a> BoxWriter<'a> {
     }
 }
 
-/// Returns the width on a terminal, if every character takes one column.
+/// Returns the width of a text on a terminal, assuming that every character takes one column.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,4 +1,4 @@
-//! Datasets as sources of rows. Every row group is verified against the manifest when it is read.
+//! Scans datasets. Every row group is verified against the dataset's manifest when it is read.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};

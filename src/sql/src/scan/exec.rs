@@ -1,5 +1,5 @@
-//! The operator that scans a source. Each partition runs in its own thread, which may block on disks and networks. The
-//! thread stops when its rows are no longer needed.
+//! Implements the operator that scans a source, that is, one of planetree's tables. Each partition runs in its own
+//! thread, which may block on disks and networks. The thread stops when its rows are no longer needed.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use crate::error::to_engine_error;

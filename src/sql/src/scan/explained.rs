@@ -1,5 +1,5 @@
-//! A dataset with the contribution of every feature to the score of every document. There is one row per document and
-//! feature.
+//! Scans a dataset and computes the contribution of every feature to the score of every document. There is one row
+//! per document and feature.
 
 use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
 use arrow::array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array};
@@ -18,7 +18,7 @@ const BATCH_CONTRIBUTIONS: usize = 1 << 16;
 /// Number of key columns: `query_id`, `doc_id` and `label`.
 const KEY_COLUMNS: usize = 3;
 
-/// Source of a dataset's rows with explained scores.
+/// Source with the contributions of features to the scores of a dataset's rows.
 pub struct ExplainedSource {
     reader: Arc<DatasetReader>,
     explained: RowExplainer,
@@ -27,7 +27,7 @@ pub struct ExplainedSource {
     schema: SchemaRef,
 }
 
-/// Explains the rows of one dataset.
+/// Computes the contributions of features to the scores of a dataset's rows.
 pub struct RowExplainer {
     explainer: Explainer,
     plan: ColumnPlan,
@@ -35,7 +35,7 @@ pub struct RowExplainer {
     used: Vec<(usize, String)>,
 }
 
-/// Explanations of a batch of rows.
+/// Contributions and feature values of a batch of rows.
 pub struct ExplainedRows {
     /// `query_id`, `doc_id` and `label`.
     pub keys: Vec<ArrayRef>,
@@ -47,7 +47,7 @@ pub struct ExplainedRows {
 }
 
 impl RowExplainer {
-    /// Prepares the explanation of a dataset's rows by a model.
+    /// Prepares to explain the scores that a model gives to the rows of a dataset.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let explainer = Explainer::new(model)?;
         let plan = ColumnPlan::new(model, explainer.used_features(), reader)?;

@@ -1,5 +1,5 @@
-//! Tables written by planetree as sources of rows: one file, or several files with the same columns. Their checksums
-//! were verified when they were opened.
+//! Scans tables that planetree wrote: one file, or several files with the same columns. Checksums are verified when the
+//! files are opened.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::SchemaRef;

@@ -1,4 +1,4 @@
-//! Rows in memory: tables created by `CREATE TABLE name AS ...`, and small results of table functions.
+//! Scans rows in memory: tables created by `CREATE TABLE name AS ...`, and small results of table functions.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::array::RecordBatch;

@@ -28,7 +28,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Receives batches. An error ends the scan.
+/// Receives batches. If it returns an error, the scan ends.
 pub type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 
 /// The columns that a scan requests from a source.

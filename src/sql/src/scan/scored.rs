@@ -1,4 +1,4 @@
-//! A dataset with the scores of a model, which are computed as the rows are read.
+//! Scans a dataset and adds the scores of a model, which are computed as the rows are read.
 
 use super::dataset::dataset_schema;
 use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
@@ -64,8 +64,8 @@ impl ScanSource for ScoredSource {
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
         let is_added = |column: &&usize| (KEY_COLUMNS..KEY_COLUMNS + SCORE_COLUMNS).contains(*column);
         let needs_scores = request.columns.iter().any(|column| is_added(&column));
-        // Indices of the requested columns within the dataset. There is always at least one, which gives the number of
-        // rows.
+        // Indices of the requested columns within the dataset. The first column is always read, because it gives the
+        // number of rows.
         let mut own: Vec<usize> =
             request.columns.iter().filter(|column| !is_added(column)).copied().collect();
         own.iter_mut().filter(|column| **column >= KEY_COLUMNS).for_each(|column| *column -= SCORE_COLUMNS);

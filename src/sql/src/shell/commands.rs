@@ -1,4 +1,4 @@
-//! Commands of the shell. They start with a backslash as in psql, or with a dot as in DuckDB.
+//! Parses and runs the commands of the shell. They start with a backslash as in psql, or with a dot as in DuckDB.
 
 use super::{Shell, print_note};
 use crate::functions::function_help;

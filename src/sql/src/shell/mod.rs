@@ -1,5 +1,5 @@
-//! The interactive shell. It reads lines until a statement is complete, saves them in the history, and runs the
-//! statement.
+//! Implements the interactive shell. It reads lines until a statement is complete, saves them in the history, and
+//! runs the statement.
 
 mod commands;
 mod helper;
@@ -39,8 +39,14 @@ impl Shell {
 
     /// Reads and runs statements until the user leaves.
     pub fn run(mut self) -> Result<()> {
-        let unusable =
-            |error: ReadlineError| Error::place("the terminal", error, "pass queries with -c or -f");
+        let unusable = |error: ReadlineError| {
+            Error::place(
+                "sql",
+                format_args!("cannot use the terminal for the shell: {error}"),
+                "pass queries with -c or -f",
+            )
+            .caused_by(error)
+        };
         let config = Config::builder()
             .max_history_size(HISTORY_LINES)
             .map_err(unusable)?

@@ -1,6 +1,7 @@
-//! On-disk cache of binned partitions. It consists of an Arrow IPC file with one record batch per partition, which is
-//! memory-mapped in pieces, and a description file with the bins and a checksum. File names are derived from the
-//! dataset's content and the binning options, so later runs can reuse the files.
+//! Caches binned data on disk. A cache consists of two files: an Arrow IPC file, which has one record batch per
+//! partition (row group of the dataset) and is memory-mapped in pieces, and a description file with the bins and a
+//! checksum. File names are derived from the dataset's content and the binning options, so later runs can reuse the
+//! files.
 
 use super::cuts::FeatureBins;
 use super::layout::BinLayout;
@@ -22,8 +23,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Version of the cache format. Increase it whenever codes or groups change, together with the build identifier of
-/// cluster executors.
+/// Version of the cache format. Increase it whenever the same data would get other codes (bin numbers) or other
+/// groups of features. Then also increase the build identifier of cluster executors.
 const FORMAT: u32 = 5;
 
 /// Identifies a cache by the dataset's content and the binning options.
@@ -59,7 +60,7 @@ struct CacheDescription {
     sparse: bool,
 }
 
-/// Bins of a feature with floats as bit patterns, so that they are restored exactly.
+/// Bins of a feature in serialisable form. Floats are stored as bit patterns, so that they are restored exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DescribedBins {
     cuts: Vec<u32>,
@@ -72,7 +73,7 @@ pub struct DescribedBins {
 }
 
 impl DescribedBins {
-    /// Converts floats to bit patterns.
+    /// Converts bins to the serialisable form.
     pub fn of(bins: &FeatureBins) -> Self {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
         DescribedBins {
@@ -86,7 +87,7 @@ impl DescribedBins {
         }
     }
 
-    /// Converts bit patterns back to floats.
+    /// Converts the serialisable form back to bins.
     pub fn bins(&self) -> FeatureBins {
         let values = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect();
         FeatureBins {

@@ -1,12 +1,12 @@
-//! Bin boundaries of a feature, and the mapping from values to codes.
+//! Chooses the bins of a feature, and maps values to codes (bin numbers).
 
 use super::summary::{ValueCount, ValueDistribution, key_of, value_of};
 use crate::config::MissingPolicy;
 
 /// The bins of one feature.
 ///
-/// Codes `0..bins()` number the bins in ascending order of their values. If missing values are kept, they have one more
-/// code. Equal values have equal codes.
+/// A code is the number of a bin. Codes `0..bins()` are in ascending order of the values. If missing values are kept
+/// instead of replaced, they have one more code. Equal values always have the same code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureBins {
     /// Boundaries: a value has code `i` if it is above `cuts[i - 1]` and at most `cuts[i]`.
@@ -175,9 +175,10 @@ fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
         if !heavy_now {
             left_rows -= u64::from(run.count);
         }
-        // Target number of rows in a group of light values, from the remaining rows and groups.
+        // Target number of rows in a group of light values: the remaining light rows divided by the remaining groups.
         let wanted = (left_rows + depth).div_ceil(left_groups.max(1));
-        // A few light rows before a heavy value get their own group as long as spare groups remain.
+        // Light values directly before a heavy value form a group of their own. As long as `spare` allows, the group
+        // may be small.
         let keeps_apart = next_is_heavy && !heavy_now && (depth * 2 >= wanted || spare > 0);
         if keeps_apart && depth * 2 < wanted {
             spare -= 1;

@@ -1,16 +1,18 @@
-//! Layout of the binned features: how they are grouped for the histogram loop.
+//! Decides how the codes (bin numbers) of features are laid out in memory. Features are combined into groups, for
+//! which the loop that builds histograms is fast. A *lane* is a slot in a row of a group. It holds the code of one
+//! feature or, in joint groups, the codes of several features. There are four kinds of groups:
 //!
 //! - *Dense* groups hold up to 64 features with one byte each, so a row is one cache line. The loop adds one block of
 //!   16 features after the other, so that their histograms stay in the L1 cache.
-//! - *Joint* groups hold features with few codes, several of which share a lane of two bytes; a row has up to 32 lanes.
-//!   The codes of a lane's features are combined into one number, so that one addition serves all of them. The sums of
-//!   a single feature are marginals of the joint sums.
-//! - *Sparse* groups hold up to 248 features for which most rows have the same, common code. A row lists only its other
-//!   codes, so time and memory are proportional to the number of entries. The sums for the common code are the node's
-//!   total minus the sums for the other codes. Lists have overhead, so a small number of such features goes to dense or
-//!   joint groups instead.
-//! - *Column* groups hold one feature each: a feature with one code per distinct value, for exact splits, or one of a
-//!   few features for which a block of their own would be too large.
+//! - *Joint* groups hold features with few codes. Several features share a lane of two bytes, and a row has up to 32
+//!   lanes. The codes of a lane's features are combined into one number, so that one addition serves all of them. The
+//!   sums of a single feature are marginals of the joint sums.
+//! - *Sparse* groups hold up to 248 features for which most rows have the same, common code. A row lists only its
+//!   other codes, so time and memory are proportional to the number of entries. The sums for the common code are the
+//!   node's total minus the sums for the other codes. The lists have an overhead per row, so if there are only a few
+//!   such features, they go to dense or joint groups instead.
+//! - *Column* groups hold one feature each. They are used if every distinct value has its own code, as for exact
+//!   splits, and for up to three leftover features, which would not fill a block of 16.
 //!
 //! Constant features belong to no group. The layout depends only on the bins and does not affect results.
 
@@ -18,7 +20,8 @@ use super::cuts::FeatureBins;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes per block, which is also the number of features per block of a dense group.
+/// Number of bytes per block. Rows of dense and joint groups consist of whole blocks. In a dense group, a block holds
+/// the codes of this many features.
 pub const LANES: usize = 16;
 /// Maximum number of blocks per row.
 pub const BLOCKS: usize = 4;
@@ -27,7 +30,7 @@ pub const JOINT_LANES: usize = LANES / 2;
 /// Maximum number of joint codes per lane: enough for two features with 25 bins and a missing code each. More would not
 /// fit in the L1 cache.
 pub const JOINT_CODES: usize = 26 * 26;
-/// Up to this many features are faster as columns than as a block of their own.
+/// Up to this many leftover features are stored as columns, which is faster than a mostly empty block.
 const FEW_COLUMNS: usize = 3;
 /// Maximum number of features in a sparse group, so that entries fit in two bytes.
 const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
@@ -115,8 +118,8 @@ pub struct FeaturePlace {
     pub group: usize,
     /// Index of the feature within the group.
     pub lane: usize,
-    /// Index of the partition's column in which single rows are looked up. It is the feature's extra column in dense
-    /// and joint groups, and the group's column otherwise.
+    /// Index of the column, among the columns of a partition, from which the codes of single rows are read. For dense
+    /// and joint groups, this is the extra column of the feature; otherwise it is the column of the group.
     pub column: usize,
 }
 
@@ -127,13 +130,15 @@ pub struct BinLayout {
     pub groups: Vec<Group>,
     /// Location of each feature; `None` for constant features.
     pub places: Vec<Option<FeaturePlace>>,
-    /// Features with an extra column, in the order of these columns, which come after the columns of the groups. The
-    /// features of dense and joint groups have one, because looking up one byte should not load a row of 64 bytes.
+    /// Features that have an extra column besides the column of their group. The extra columns are in this order and
+    /// come after the columns of the groups. The features of dense and joint groups have one, because looking up one
+    /// byte should not load a row of 64 bytes.
     pub columns: Vec<u32>,
 }
 
 impl BinLayout {
-    /// Chooses a layout: groups with or without sparse ones, or one column per feature.
+    /// Creates a layout with all kinds of groups (`grouped` and `sparse`), with dense groups only (`grouped` alone),
+    /// or with one column per feature (without `grouped`).
     pub fn of_kind(grouped: bool, sparse: bool, features: &[FeatureBins]) -> Self {
         match (grouped, sparse) {
             (true, true) => Self::grouped(features),
@@ -169,7 +174,7 @@ impl BinLayout {
         Self::of(groups, features)
     }
 
-    /// Groups features for lookups by row, with one byte per feature.
+    /// Puts all features into dense groups, with one byte per feature, for lookups by row.
     pub fn dense(features: &[FeatureBins]) -> Self {
         let all: Vec<u32> = varying(features).collect();
         Self::of(dense_groups(&all).collect(), features)
@@ -226,8 +231,8 @@ fn dense_groups(features: &[u32]) -> impl Iterator<Item = Group> {
     features.chunks(LANES * BLOCKS).map(|features| Group::new(GroupKind::Dense, features.to_vec()))
 }
 
-/// Combines features with few codes into shared lanes, greedily from the largest number of codes. Returns these lanes,
-/// and the features that share no lane.
+/// Combines features with few codes into shared lanes. The greedy algorithm starts with the features that have the
+/// most codes. Returns the shared lanes, and the features that share no lane.
 fn share_lanes(features: &[u32], bins: &[FeatureBins]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let codes = |feature: u32| bins[feature as usize].codes();
     let most = features.iter().map(|feature| codes(*feature)).max().unwrap_or(0);

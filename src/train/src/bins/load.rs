@@ -1,4 +1,4 @@
-//! Bins a dataset: summarises every feature, chooses its bins, and encodes the partitions.
+//! Bins a dataset: summarises every feature, chooses its bins, and encodes its values as codes (bin numbers).
 
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
@@ -25,8 +25,8 @@ pub struct BinOptions {
 }
 
 impl BinOptions {
-    /// Returns the options for one feature. No number can replace a missing word, so features with words always keep
-    /// missing values as a code of their own.
+    /// Returns the options for one feature. If its values are words, missing values always keep a code of their own,
+    /// because no number can replace a missing word.
     pub fn of_feature(self, source: &LabelledData, feature: usize) -> Self {
         match source.has_words(feature) {
             true => BinOptions { missing: MissingPolicy::Learned, ..self },
@@ -87,12 +87,13 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
-    /// The codes are held by the processes of a backend.
+    /// The codes are held by other processes, those of a backend such as a cluster.
     Remote,
 }
 
 impl BinnedData {
-    /// Bins a dataset in memory. Features are processed one at a time, so each is decoded only once.
+    /// Bins a dataset in memory. Each feature is summarised and encoded in one step, so its values are decoded only
+    /// once.
     pub fn in_memory(source: &LabelledData, options: &BinOptions) -> Result<Self> {
         source.expect_passes(2); // one to read, one to encode
         let (groups, rows) = open_all(source)?;
@@ -161,8 +162,8 @@ impl BinnedData {
         let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A value count takes 8 bytes, and merging holds two copies of it.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
-        // The data is read once per batch of features and once for encoding. Summarising and encoding count as one pass
-        // each.
+        // The progress display counts one pass over the data for each batch of features that is read, one for reading
+        // the data again to encode it, and one each for summarising and encoding.
         source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
         let mut features = Vec::with_capacity(source.features());
         let mut rows: Vec<LabelledRows> = Vec::new();
@@ -203,7 +204,7 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
-    /// Creates a dataset whose codes are held by the processes of a backend.
+    /// Creates a dataset whose codes are held by other processes, those of a backend such as a cluster.
     pub fn remote(binning: Binning, rows: Vec<LabelledRows>) -> Self {
         BinnedData { binning, rows, store: Store::Remote }
     }
@@ -277,7 +278,7 @@ impl Binning {
     }
 }
 
-/// Returns the error for training that reads codes held by a backend.
+/// Returns the error for training that must read single rows although a backend holds them.
 fn remote() -> planetree_base::error::Error {
     planetree_base::error::Error::usage(
         "training with these parameters reads single rows, which a cluster does not support",

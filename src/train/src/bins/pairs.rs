@@ -1,6 +1,6 @@
-//! Training rows made from document pairs. Each feature is the difference between the two documents' values, and the
-//! label is 1 if the first document is more relevant, otherwise 0. A forest trained on such rows predicts which of two
-//! documents ranks higher.
+//! Makes training rows from pairs of documents of the same query. Each feature of such a row is the difference
+//! between the two documents' values, and the label is 1 if the first document is more relevant, otherwise 0. A
+//! forest trained on these rows predicts which of two documents ranks higher.
 //!
 //! The number of pairs grows with the square of the query length. Each document is therefore paired with a limited
 //! number of other documents, which are sampled with random numbers keyed by seed, query and document. A query with few

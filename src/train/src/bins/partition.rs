@@ -1,4 +1,5 @@
-//! Codes of one partition as Arrow arrays: one column per group, followed by extra columns for single features.
+//! Stores the codes (bin numbers) of one partition as Arrow arrays: one column per group of features, followed by an
+//! extra column for each feature of a dense or joint group. The kinds of groups are explained in `layout.rs`.
 
 use super::cuts::FeatureBins;
 use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, STRIDE};
@@ -223,7 +224,7 @@ pub fn assemble(
     }
 }
 
-/// Number of rows interleaved at a time; few enough to stay in the cache.
+/// Number of rows whose codes are interleaved at a time, few enough to stay in the cache.
 const CHUNK: usize = 256;
 
 fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef {

@@ -1,8 +1,9 @@
-//! Mergeable summary of one feature's distribution. Merging is commutative and associative, so the bins do not depend
-//! on how a dataset is partitioned.
+//! Summarises the distribution of a feature's values. Merging summaries is commutative and associative, so the bins
+//! do not depend on how a dataset is partitioned.
 //!
-//! The summary is exact for up to [`SAMPLED_ROWS`] rows. For larger datasets, it holds the values of a sample of about
-//! that many rows, chosen by row number. It also tracks the distinct values of all rows as long as there are few.
+//! A summary is exact for up to [`SAMPLED_ROWS`] rows. For larger datasets, it holds only the values of the *kept*
+//! rows, a sample of about that many rows, chosen by row number. It also tracks the distinct values of all rows as
+//! long as there are few.
 
 use planetree_base::random::mix;
 use serde::{Deserialize, Serialize};
@@ -189,7 +190,7 @@ impl ValueDistribution {
     }
 }
 
-/// Runs as the differences of their keys, and counts.
+/// Serialises each run as the difference between its key and the previous key, and its count.
 mod as_differences {
     use super::ValueCount;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -1,5 +1,5 @@
-//! Binning on a cluster executor. An executor reads some of the partitions: it summarises their features, and encodes
-//! them with the bins that the driver chose.
+//! Bins data on a cluster. An executor reads some of the partitions. It summarises their features for the driver, and
+//! later encodes their values with the bins that the driver chose.
 
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
 use super::summary::ValueDistribution;

@@ -1,5 +1,5 @@
-//! The gradients of all rows, which are the residuals for squared error and otherwise come from the objective. They are
-//! quantised to integers when a tree starts.
+//! Computes the gradients of all rows. For squared error, they are the residuals; otherwise they come from the
+//! objective. Gradients are quantised to integers when a tree starts.
 
 use crate::driver::{GradientSummary, Scores};
 use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers};
@@ -24,13 +24,13 @@ enum GradientKind {
 struct PartitionGradients {
     gradients: Vec<f32>,
     hessians: Vec<f32>,
-    /// A constant per query that the objective computes from the labels once.
+    /// One number per query, which the objective computes once from the labels.
     label_constant: Vec<f32>,
 }
 
-/// Number of rows that one thread processes at a time. For residuals it is exact; otherwise a chunk consists of whole
-/// queries of about this size. Squared errors are summed by chunk, so the last digits of the logged error depend on
-/// this constant.
+/// Number of rows in a chunk, which one thread processes at a time. For squared error, every chunk but the last has
+/// exactly this many rows. For other objectives, a chunk consists of whole queries with about this many rows in
+/// total. Squared errors are summed by chunk, so the last digits of the logged error depend on this constant.
 const CHUNK_ROWS: usize = 4096;
 
 /// Consecutive queries of a partition, which one thread processes.
@@ -80,7 +80,8 @@ impl RowGradients {
         matches!(self.kind, GradientKind::Residuals) && self.heaviest.is_none()
     }
 
-    /// Returns whether the objective learns from earlier rounds, which must then be replayed before a training resumes.
+    /// Returns whether the objective learns from earlier rounds, which must then be replayed before a training run
+    /// resumes.
     pub fn remember(&self) -> bool {
         match &self.kind {
             GradientKind::Residuals => false,
@@ -292,8 +293,8 @@ impl Residuals<'_> {
     }
 }
 
-/// Returns the residual in whole units. Label and score are rounded separately, so that the residual changes by exactly
-/// n units if the score does.
+/// Returns the residual in whole units of the gradient scale. Label and score are rounded separately, so if the score
+/// changes by exactly n units, so does the residual.
 #[inline(always)]
 fn target_of_residual(label: f32, score: f64, units: f64) -> i32 {
     round(whole(f64::from(label) * units) - whole(score * units))

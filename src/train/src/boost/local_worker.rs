@@ -1,4 +1,5 @@
-//! The boosting worker of this process. It holds all rows of a training, or the rows of one executor of a cluster.
+//! A boosting worker whose rows are in this process. Without a cluster, it holds all rows of a training run; in a
+//! cluster executor, it holds the rows of that executor.
 
 use super::gradients::RowGradients;
 use super::whole_scores::WholeScores;
@@ -26,7 +27,7 @@ pub struct LocalWorker<C: Cell> {
     count_bits: u32,
     /// The largest magnitude of a label or score so far.
     farthest: f64,
-    /// Whether scores are whole units. It is computed for the first tree.
+    /// Tracks whether all scores are integer multiples of a unit. `None` before the first tree.
     whole: Option<WholeScores>,
 }
 
@@ -61,7 +62,7 @@ impl<C: Cell> LocalWorker<C> {
         self.state.gradients.update(&self.data.rows, &self.state.scores, round)
     }
 
-    /// Returns the rows of the given partitions as those of one worker of streaming candidates.
+    /// Returns the rows of the given partitions. For streaming candidate splits, they are the rows of one worker.
     pub fn rows_of(&self, partitions: Range<usize>, scale: Scale) -> WorkerRows<'_, C> {
         WorkerRows { data: &self.data, rows: &self.sets, partitions, scale }
     }

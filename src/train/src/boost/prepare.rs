@@ -1,4 +1,4 @@
-//! Preparation before the first round: opens, checks and bins the data, and initialises the scores.
+//! Prepares boosting before the first round: opens, checks and bins the data, and initialises the scores.
 
 use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
@@ -25,7 +25,7 @@ const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 /// Additional memory per row for gradient and hessian, and for a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
-/// The state of a boosted training before its first round.
+/// The state of a boosted training run before its first round.
 pub struct PreparedBoosting {
     pub data: Arc<BinnedData>,
     /// Scores and gradients before any tree of a checkpoint is replayed. `None` if a backend holds the rows.
@@ -36,18 +36,18 @@ pub struct PreparedBoosting {
     pub base_score: f64,
 }
 
-/// Properties of a training that follow from its data and objective.
+/// Properties of a training run that follow from its data and objective.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingTraits {
     /// Whether rows need a weight or a hessian besides a gradient and a count.
     pub weighted: bool,
     /// Whether the objective is the squared error.
     pub residuals: bool,
-    /// Whether the objective learns from earlier rounds, which must then be replayed before a training resumes.
+    /// Whether the objective learns from earlier rounds, which must then be replayed before training resumes.
     pub remembers: bool,
     /// Whether the objective draws random numbers.
     pub draws: bool,
-    /// Mean distance of the labels from the base score.
+    /// Mean absolute difference between a label and the base score.
     pub usual: f64,
 }
 
@@ -130,7 +130,7 @@ impl PreparedBoosting {
     }
 }
 
-/// Notes that there are fewer workers than requested, since each has whole row groups.
+/// Tells the user if there are fewer workers than requested, which happens because each worker has whole row groups.
 fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dyn Observer) {
     if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
         && streaming.workers as usize > partitions
@@ -154,8 +154,8 @@ fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<
     Ok(Some(known_features(start, None)))
 }
 
-/// Checks that the start model and this training replace missing values in the same way, because a model has only one
-/// fill value per feature.
+/// Checks that the start model and this training run replace missing values in the same way, because a model has only
+/// one fill value per feature.
 fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
     let Some(start) = &request.start else { return Ok(()) };
     let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
@@ -230,8 +230,8 @@ fn new_model(
     })
 }
 
-/// Returns the parts of a model that starts from another one. Boosting extends a boosted start model; to any other model
-/// it adds a part of its own.
+/// Returns the parts (terms of the model's sum) of a new model that starts from another one. If the start model is a
+/// boosted model, boosting extends it; to any other model, boosting adds a part of its own.
 fn start_parts(start: &Model) -> Vec<Part> {
     if let Some(ensemble) = start.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum) {
         return vec![Part::trees(ensemble.clone())];
@@ -292,7 +292,8 @@ fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Re
     objective.check(&data.rows).map_err(|problem| problem.at(source.place()))
 }
 
-/// Returns the scores before the first round, which are the base score or the predictions of the start model.
+/// Returns the scores before the first round: the base score, the values of the base feature, or the predictions of
+/// the start model.
 fn start_scores(
     request: &TrainRequest,
     source: &LabelledData,

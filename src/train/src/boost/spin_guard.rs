@@ -13,11 +13,11 @@ const PATIENCE: Duration = Duration::from_millis(1);
 /// stack resumes only when the loop ends.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Number of trainings in this process. If several trainings share the threads, no thread may spin, because it would
-/// take time from the other trainings.
+/// Number of training runs in this process. If several runs share the threads, no thread may spin, because it would
+/// take time from the other runs.
 static TRAININGS: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets the idle threads of a training spin until the guard is dropped.
+/// Lets the idle threads of a training run spin until the guard is dropped.
 pub struct SpinGuard {
     shared: Arc<Shared>,
 }

@@ -1,5 +1,5 @@
-//! Scores that are integer multiples of one unit. Sums of such scores are exact, so under squared error a tree changes
-//! the gradient of a row by exactly the value that it predicts.
+//! Checks whether all scores are integer multiples of one unit. Sums of such scores are exact, so with squared error,
+//! a tree changes the gradient of each row by exactly the value that the tree predicts for the row.
 
 use crate::driver::Scores;
 use crate::tree::Scale;
@@ -7,7 +7,8 @@ use planetree_data::source::LabelledRows;
 
 /// Tracks whether all scores are integer multiples of a unit.
 pub struct WholeScores {
-    /// Number of units per 1. It is the maximum over all rounds; see [`crate::driver::GradientSummary::scale`].
+    /// Number of units that represent a score of 1. No round uses more; see
+    /// [`crate::driver::GradientSummary::scale`].
     units: f64,
     holds: bool,
 }

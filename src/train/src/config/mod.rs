@@ -1,4 +1,4 @@
-//! Training parameters: names, aliases, presets and validation.
+//! Defines the training parameters with their names, aliases and presets, and validates their values.
 //!
 //! ```text
 //! preset ──► config file ──► --set ──► settings ──check──► parameters
@@ -70,7 +70,8 @@ pub enum CriterionName {
     Ndcg,
 }
 
-/// Order in which the leaves of a listwise tree are split.
+/// Order in which the leaves of a listwise tree are split. Such a tree chooses splits by the expected NDCG of whole
+/// queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafOrder {
     /// The oldest leaf, so that trees grow level by level.
@@ -97,11 +98,13 @@ pub enum BaseScore {
 /// Source of candidate splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidates {
-    /// Equi-depth bins, computed once before training (PLANET).
+    /// Boundaries of bins with about equal numbers of rows, computed once before training, as in PLANET (Panda et al.
+    /// 2009).
     Static,
-    /// Centroids of the values in a node, recomputed for every node (Ben-Haim & Yom-Tov, pGBRT).
+    /// Quantiles of a streaming histogram (Ben-Haim & Yom-Tov 2010), which is rebuilt for every node, as in pGBRT
+    /// (Tyree et al. 2011).
     Streaming,
-    /// Midpoints between all neighbouring values in a node (CART).
+    /// Midpoints between all neighbouring values in a node, as in CART.
     Exact,
     /// One random value between the minimum and maximum in a node; forests only.
     Random,
@@ -186,12 +189,12 @@ pub struct StreamingParameters {
 /// How boosting generates candidate splits; see [`Candidates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoostCandidates {
-    /// Equi-depth bins.
+    /// Boundaries of bins with about equal numbers of rows.
     Static {
         /// Maximum bins per feature.
         max_bin: u32,
     },
-    /// Centroids, recomputed for every node.
+    /// Quantiles of streaming histograms, which are rebuilt for every node.
     Streaming(StreamingParameters),
     /// Midpoints between all neighbouring values in a node.
     Exact,
@@ -199,7 +202,7 @@ pub enum BoostCandidates {
 
 /// Loss of a document pair as a function of the score difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PairLoss {
+pub enum PairwiseLoss {
     /// Logistic loss of RankNet and LambdaRank.
     Logistic {
         /// Steepness of the sigmoid.
@@ -220,10 +223,10 @@ pub enum PairLoss {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairwiseParameters {
     /// Loss of a pair.
-    pub loss: PairLoss,
+    pub loss: PairwiseLoss,
     /// Metric that LambdaRank optimises; `None` weights all pairs equally.
     pub metric: Option<Metric>,
-    /// Number of top-scored documents, at least one of which must be in a pair; `None` uses all pairs.
+    /// Uses only pairs with at least one of this many top-scored documents; `None` uses all pairs.
     pub truncation_level: Option<u32>,
     /// Whether pair weights are divided by the score distance, and the gradients of a query are normalised by their
     /// total.
@@ -261,9 +264,9 @@ impl ObjectiveParameters {
             ObjectiveParameters::Squared => ObjectiveName::Squared,
             ObjectiveParameters::Logistic { .. } => ObjectiveName::Logistic,
             ObjectiveParameters::Pairwise(pairwise) => match (pairwise.loss, pairwise.metric) {
-                (PairLoss::Hinge { .. }, _) => ObjectiveName::GbRank,
-                (PairLoss::Logistic { .. }, None) => ObjectiveName::RankNet,
-                (PairLoss::Logistic { .. }, Some(_)) => ObjectiveName::LambdaRank,
+                (PairwiseLoss::Hinge { .. }, _) => ObjectiveName::GbRank,
+                (PairwiseLoss::Logistic { .. }, None) => ObjectiveName::RankNet,
+                (PairwiseLoss::Logistic { .. }, Some(_)) => ObjectiveName::LambdaRank,
             },
             ObjectiveParameters::XeNdcg => ObjectiveName::XeNdcg,
             ObjectiveParameters::ListNet => ObjectiveName::ListNet,
@@ -296,7 +299,7 @@ pub struct BoostParameters {
 /// How forests generate candidate splits; see [`Candidates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForestCandidates {
-    /// Equi-depth bins.
+    /// Boundaries of bins with about equal numbers of rows.
     Static {
         /// Maximum bins per feature.
         max_bin: u32,
@@ -345,7 +348,7 @@ pub enum PointCriterion {
     Gini,
 }
 
-/// Parameters of listwise splits.
+/// Parameters of listwise splits, which are chosen by the expected NDCG of whole queries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseParameters {
     /// Order in which leaves are split.

@@ -1,9 +1,10 @@
-//! All parameters in one flat struct, as parsed. [`Parameters`] contains only those of the chosen learner.
+//! Holds all parameters in one flat struct, as they were parsed. [`Parameters`] contains only those of the chosen
+//! learner.
 
 use super::{
     BaseScore, BoostCandidates, BoostParameters, Candidates, CriterionName, EnsembleName, FeatureCount,
     ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LearnerParameters, ListwiseParameters,
-    MissingPolicy, ObjectiveName, ObjectiveParameters, PairLoss, PairwiseParameters, Parameters,
+    MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters, Parameters,
     PointCriterion, RowSampling, Sampling, StreamingParameters, TreeParameters,
 };
 use planetree_metric::{Convention, Discount, Gain, Metric};
@@ -11,7 +12,8 @@ use planetree_metric::{Convention, Discount, Gain, Metric};
 /// Parameters of listwise trees, before validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawListwise {
-    /// Number of top levels with listwise splits. Deeper levels use the forest's criterion; `None` for no such levels.
+    /// Number of top levels with listwise splits. Deeper levels use the forest's criterion; `None` if all levels use
+    /// it.
     pub levels: Option<u32>,
     /// Order in which leaves are split.
     pub order: LeafOrder,
@@ -54,7 +56,7 @@ pub struct RawParameters {
     pub objective: ObjectiveName,
     /// The metric that LambdaRank optimises.
     pub lambda_metric: Metric,
-    /// Number of top-scored documents, at least one of which must be in a pair; `None` uses all pairs.
+    /// Uses only pairs with at least one of this many top-scored documents; `None` uses all pairs.
     pub truncation_level: Option<u32>,
     /// Steepness of the sigmoid in the pairwise loss.
     pub sigma: f64,
@@ -185,7 +187,7 @@ impl RawParameters {
     }
 
     fn objective(&self) -> ObjectiveParameters {
-        let pairwise = |loss: PairLoss, metric: Option<Metric>| {
+        let pairwise = |loss: PairwiseLoss, metric: Option<Metric>| {
             ObjectiveParameters::Pairwise(PairwiseParameters {
                 loss,
                 metric,
@@ -196,13 +198,13 @@ impl RawParameters {
             })
         };
         let logistic =
-            PairLoss::Logistic { sigma: self.sigma, unbiased: self.unbiased, bias_norm: self.bias_norm };
+            PairwiseLoss::Logistic { sigma: self.sigma, unbiased: self.unbiased, bias_norm: self.bias_norm };
         match self.objective {
             ObjectiveName::Squared => ObjectiveParameters::Squared,
             ObjectiveName::Logistic => ObjectiveParameters::Logistic { relevant_from: self.relevant_from },
             ObjectiveName::RankNet => pairwise(logistic, None),
             ObjectiveName::LambdaRank => pairwise(logistic, Some(self.lambda_metric)),
-            ObjectiveName::GbRank => pairwise(PairLoss::Hinge { margin: self.margin }, None),
+            ObjectiveName::GbRank => pairwise(PairwiseLoss::Hinge { margin: self.margin }, None),
             ObjectiveName::XeNdcg => ObjectiveParameters::XeNdcg,
             ObjectiveName::ListNet => ObjectiveParameters::ListNet,
             ObjectiveName::QueryRmse => ObjectiveParameters::QueryRmse,
@@ -280,8 +282,8 @@ impl RawParameters {
             ObjectiveParameters::Logistic { relevant_from } => self.relevant_from = *relevant_from,
             ObjectiveParameters::Pairwise(pairwise) => {
                 match pairwise.loss {
-                    PairLoss::Hinge { margin } => self.margin = margin,
-                    PairLoss::Logistic { sigma, unbiased, bias_norm } => {
+                    PairwiseLoss::Hinge { margin } => self.margin = margin,
+                    PairwiseLoss::Logistic { sigma, unbiased, bias_norm } => {
                         (self.sigma, self.unbiased, self.bias_norm) = (sigma, unbiased, bias_norm);
                     }
                 }

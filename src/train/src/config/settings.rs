@@ -311,7 +311,7 @@ pub fn defaults() -> RawParameters {
     parameters
 }
 
-/// Parameters that only forests use, and the value of each that has no effect on boosting.
+/// Parameters that only forests use, each with the value that has no effect on boosting.
 const OF_FORESTS: [(&str, &str); 5] = [
     ("criterion", "variance"),
     ("bootstrap", "false"),
@@ -321,7 +321,7 @@ const OF_FORESTS: [(&str, &str); 5] = [
 ];
 /// Parameters that only listwise trees use.
 const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
-/// Parameters that only boosting uses, and the value of each that has no effect on forests.
+/// Parameters that only boosting uses, each with the value that has no effect on forests.
 const OF_BOOSTING: [(&str, &str); 6] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),

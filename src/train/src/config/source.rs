@@ -16,7 +16,7 @@ pub struct Setting {
     pub written: String,
     /// The value as a string without quotes. List members are separated by commas.
     pub text: String,
-    /// Location, name and value of the setting, with which its error messages begin.
+    /// Location, name and value of the setting, as shown at the beginning of error messages.
     pub shown: String,
     /// Whether the user wrote the setting. Settings of presets are overridden without an error.
     pub chosen: bool,

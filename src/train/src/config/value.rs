@@ -1,4 +1,4 @@
-//! Parsing and printing of parameter values.
+//! Parses and prints parameter values.
 
 use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
 use super::raw::RawParameters;

@@ -1,4 +1,4 @@
-//! Enumerations whose variants have names that users write.
+//! Converts between the variants of enumerations and the names that users write.
 
 use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
 

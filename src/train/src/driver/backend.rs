@@ -10,7 +10,7 @@ use planetree_base::error::Result;
 use planetree_data::source::LabelledData;
 use std::sync::Arc;
 
-/// A backend that holds the rows of a training in other processes.
+/// A backend that holds the rows of a training run in other processes.
 pub trait Backend: Send + Sync {
     /// Rejects requests that the backend does not support.
     fn check(&self, request: &TrainRequest) -> Result<()>;

@@ -16,8 +16,9 @@ pub trait BoostWorker<C: Cell>: RowStore<C> {
     /// Starts a tree whose root holds all rows, or the rows sampled for this tree.
     fn start_tree(&mut self, start: &TreeStart) -> Result<()>;
 
-    /// Returns whether the next tree has the same rows and their gradients change by exactly the value of their leaf,
-    /// on the current scale, if leaf values are whole units. Valid only after a tree was started.
+    /// Returns whether the next tree will have the same rows as the current tree, and the current tree will change
+    /// the gradient of each row by exactly the value of the row's leaf. It is assumed that leaf values are whole
+    /// units of the current scale. Valid only after a tree was started.
     fn moves_by_leaves(&mut self) -> bool {
         false
     }
@@ -28,8 +29,8 @@ pub trait BoostWorker<C: Cell>: RowStore<C> {
     /// Adds the tree of an earlier round to the scores of all rows.
     fn add_earlier(&mut self, round: u32, tree: &CodedTree) -> Result<()>;
 
-    /// Returns the metrics of the training rows with their current scores. It is empty for squared error, whose metric
-    /// follows from the gradients.
+    /// Returns the metrics of the training rows with their current scores. The result is empty for squared error,
+    /// whose metric follows from the gradients.
     fn metrics(&mut self) -> Result<Vec<Mean>>;
 }
 
@@ -42,6 +43,7 @@ pub struct TreeStart {
     pub scale: Scale,
     /// The groups of features that the tree may use.
     pub groups: Vec<usize>,
-    /// The maximum random key of sampled rows or queries. `None` if the worker holds all rows and can compute it.
+    /// Rows or queries are sampled if their random key is at most this limit. `None` if the worker holds all rows and
+    /// can compute the limit itself.
     pub limit: Option<u64>,
 }

@@ -75,13 +75,13 @@ impl Checkpoints {
 pub struct Resumed {
     /// The model at the checkpoint.
     pub model: Model,
-    /// Number of trees that come from the start model. They precede the trees of this training.
+    /// Number of trees that come from the start model. They precede the trees of this training run.
     pub start_trees: usize,
     /// The log up to the checkpoint.
     pub log: Vec<LogEntry>,
 }
 
-/// Reads the checkpoint and checks that it belongs to this training. Returns `None` if the file does not exist.
+/// Reads the checkpoint and checks that it belongs to this training run. Returns `None` if the file does not exist.
 pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) -> Result<Option<Resumed>> {
     if location.size()?.is_none() {
         return Ok(None);
@@ -92,7 +92,7 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
         return Err(Error::place(
             location,
             "this is a model, not a checkpoint",
-            "name the checkpoint of the interrupted training",
+            "pass the checkpoint file of the interrupted training run with --checkpoint",
         ));
     };
     if let Some(difference) = difference(&model, state.start_trees, expected) {
@@ -115,8 +115,8 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
 }
 
-/// Describes the first difference between the training of a checkpoint and this one. The data are compared first,
-/// because other differences may follow from them.
+/// Describes the first difference between the training run that wrote a checkpoint and this run. The data are
+/// compared first, because other differences may follow from them.
 fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
     if let Some(difference) = data_difference(&model.data, &expected.data) {
         return Some(difference);

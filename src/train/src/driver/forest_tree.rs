@@ -1,4 +1,4 @@
-//! A grown tree in a compact representation, which can route rows and can be converted to a model tree.
+//! A grown tree of a forest in a compact representation, which can route rows and can be converted to a model tree.
 
 use crate::bins::Binning;
 use crate::tree::split_of_model;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ForestSplit {
     /// The index of the feature.
     pub feature: u32,
-    /// Rows with at most this code go left.
+    /// Rows with at most this code (bin number) go left.
     pub code: u32,
     /// Rows with at most this value go left. These are the same rows as those selected by `code`.
     pub threshold: f32,

@@ -16,7 +16,7 @@ pub struct Seen {
     queries: Vec<Vec<u64>>,
     /// The hashes of rows, by partition. `None` if rows were not read by this process.
     rows: Option<Vec<Vec<u64>>>,
-    /// Whether the query ids are consecutive numbers that do not identify queries.
+    /// Whether the query ids are consecutive numbers, which may not identify queries.
     is_counted: bool,
 }
 
@@ -83,7 +83,7 @@ fn is_counted(rows: &[LabelledRows]) -> bool {
     [0, 1].into_iter().any(|first| rows.iter().all(|rows| counts_from(first, rows)))
 }
 
-/// Returns how many of the hashes are also in `others`. A hash of 0 stands for none and is not counted.
+/// Returns how many of the hashes are also in `others`. 0 stands for a missing hash and is not counted.
 fn count_shared<'h>(mut hashes: Vec<u64>, others: impl Iterator<Item = &'h u64>) -> usize {
     hashes.sort_unstable();
     // At most one bit in sixteen is set, so most of the other hashes are rejected without a search.

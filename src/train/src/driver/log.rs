@@ -1,4 +1,5 @@
-//! The training log, with one value per round, split of the data and metric.
+//! The training log, which has one value for each round, metric and split of the data (the training data or a
+//! validation set).
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};

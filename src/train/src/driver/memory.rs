@@ -1,4 +1,5 @@
-//! Estimates of the memory that a training needs. The limit is checked against them before the work starts.
+//! Estimates how much memory a training run needs. The estimate is compared with the memory limit before the work
+//! starts.
 
 use crate::bins::BinOptions;
 use planetree_base::error::{Error, Result};
@@ -13,7 +14,7 @@ const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// Bytes for the program and its libraries. The cluster engine needs more.
 const PROGRAM: u64 = 64 << 20;
 
-/// The estimated memory needs of a training, in bytes.
+/// The estimated memory needs of a training run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// The need if all codes are in memory.
@@ -37,8 +38,8 @@ impl Needs {
         let (group_rows, group_bytes) =
             groups.fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.range.bytes)));
         let threads = rayon::current_num_threads() as u64;
-        // Binned values are stored twice with one byte each, by row and by column. Distinct values have a code of up to
-        // four bytes, and each thread sorts a column.
+        // With bins, each code is stored twice, by row and by column, in one byte each. If every distinct value has
+        // its own code, a code takes up to four bytes, and each thread sorts a column.
         let (code_bytes, sorting) = match options.max_bin {
             Some(_) => (2, 0),
             None => (4, rows * SORTED_BYTES_PER_ROW * threads),

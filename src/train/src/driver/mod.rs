@@ -1,4 +1,4 @@
-//! The training driver: what boosting and forests share.
+//! Drives a training run. This module contains the code that boosting and forests share.
 //!
 //! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of a [`Learner`]. `validation.rs` evaluates
 //! the model on validation sets, `log.rs` writes the table of rounds, and `checkpoint.rs` saves and restores the
@@ -44,7 +44,7 @@ pub use validation::{Metrics, ValidationSet, value_of};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_model::model::{Model, Tree};
 
-/// Receives the progress of a training.
+/// Receives the progress of a training run.
 pub trait Observer {
     /// Called when a phase begins, such as reading or training.
     fn phase(&mut self, name: &str);
@@ -68,7 +68,7 @@ impl Observer for Silent {
     fn note(&mut self, _text: &str) {}
 }
 
-/// The result of a training.
+/// The result of a training run.
 pub struct Outcome {
     /// The model up to its best round. It has no trees if they were streamed to the model file.
     pub model: Model,

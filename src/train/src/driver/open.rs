@@ -29,8 +29,8 @@ pub struct OpenedData {
     pub seconds: PhaseSeconds,
 }
 
-/// Opens, checks and bins the training data and opens the validation sets. `features` selects and orders the features;
-/// `None` means all. `bytes_per_row` is the memory that the training needs per row besides the codes.
+/// Opens, checks and bins the training data and opens the validation sets. `features` selects and orders the
+/// features; `None` means all. `bytes_per_row` is the memory that the training run needs per row besides the codes.
 pub fn open(
     request: &TrainRequest,
     features: Option<&[KnownFeature]>,
@@ -83,8 +83,8 @@ impl OpenedData {
     }
 }
 
-/// Reads the checkpoint if the training is to be resumed and a checkpoint exists. It must match `model`, which is the
-/// model before the first round.
+/// Reads the checkpoint if the training run is to be resumed and a checkpoint exists. It must match `model`, which is
+/// the model before the first round.
 pub fn find_checkpoint(
     request: &TrainRequest,
     model: &Model,
@@ -174,7 +174,8 @@ fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Res
         let problem = format!("pairs_per_document = {pairs}: up to {most} pairs, the maximum is {MOST_ROWS}");
         return Err(Error::place(source.place(), problem, remedy));
     }
-    // Each pair needs one code per feature by row and one by column, and the memory of a row in a tree.
+    // Each pair needs two codes per feature, one stored by row and one by column, and the memory that a tree needs
+    // per row.
     let bytes = most * (2 * source.features() as u64 + 64);
     match request.memory_limit {
         Some(limit) if bytes > limit => Err(Error::usage(
@@ -208,12 +209,12 @@ fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error for a checkpoint whose trees do not split between the bins of this training.
+/// Returns the error for a checkpoint whose trees do not split between the bins of this training run.
 pub fn misfit() -> Error {
     Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
 }
 
-/// Returns the error for a training that could not split even one node.
+/// Returns the error for a training run that could not split even one node.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.tree().min_data_in_leaf);
     let reason = if rows < 2 * least {

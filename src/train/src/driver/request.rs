@@ -1,4 +1,4 @@
-//! The training request.
+//! The training request, which contains the data, the parameters and all options of a training run.
 
 use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
@@ -23,7 +23,7 @@ pub struct NamedData {
 pub struct CustomObjective {
     /// The name that the model's configuration records.
     pub name: String,
-    /// Creates a new instance for each training.
+    /// Creates a new instance for each training run.
     pub make: Arc<dyn Fn() -> Box<dyn Objective> + Send + Sync>,
 }
 
@@ -35,7 +35,7 @@ pub struct TrainRequest {
     pub validation: Vec<NamedData>,
     /// The parameters.
     pub parameters: Parameters,
-    /// The model whose trees and scores the training starts from. `None` starts without trees.
+    /// The model whose trees and scores the training run starts from. `None` starts without trees.
     pub start: Option<Model>,
     /// Whether a forest computes out-of-bag scores, for the log and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
@@ -113,7 +113,7 @@ impl TrainRequest {
         }
     }
 
-    /// Creates the objective of this training. `None` means squared error, whose gradients are the residuals.
+    /// Creates the objective of this training run. `None` means squared error, whose gradients are the residuals.
     pub(crate) fn make_objective(&self, parameters: &BoostSettings) -> Option<Box<dyn Objective>> {
         match &self.objective {
             Some(custom) => Some((custom.make)()),
@@ -130,8 +130,8 @@ impl TrainRequest {
     /// Returns the maximum size in bytes of the histograms that are kept. It is an eighth of the memory limit, as
     /// `Needs` assumes.
     pub fn histogram_bytes(&self) -> usize {
-        /// Upper bound, which also applies without a memory limit. Beyond it, computing the histograms of both children
-        /// costs less than the memory that would avoid it.
+        /// Upper bound, which also applies without a memory limit. Keeping still more histograms would cost more than
+        /// it saves: without the histogram of a node, those of both children are built from their rows.
         const MOST: u64 = 1 << 30;
         self.memory_limit.map_or(MOST, |limit| (limit / 8).clamp(1 << 20, MOST)) as usize
     }

@@ -13,7 +13,7 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_model::model::{Model, ModelWriter, Tree, TreeEnsemble};
 use std::time::Instant;
 
-/// Trains a model round by round. [`Training::run`] calls its methods.
+/// Trains a model round by round. [`Training::run`] calls the methods of this trait.
 pub trait Learner {
     /// Adds the trees of a checkpoint, starting with round 1, to the scores of all rows.
     fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()>;
@@ -32,14 +32,14 @@ pub trait Learner {
     /// file.
     fn can_stream(&self) -> bool;
 
-    /// Returns the other results of the training, given that the model keeps the trees up to round `last`.
+    /// Returns the results besides the model and the log, given that the model keeps the trees up to round `last`.
     fn finish(&mut self, last: u32) -> LearnerOutputs;
 
-    /// Returns the error for a training that could not split even one node.
+    /// Returns the error for a training run that could not split even one node.
     fn no_split(&self) -> Error;
 }
 
-/// The results of a training besides the model and the log.
+/// The results of a training run besides the model and the log.
 #[derive(Default)]
 pub struct LearnerOutputs {
     /// Out-of-bag scores; see [`Outcome::out_of_bag`].
@@ -48,12 +48,12 @@ pub struct LearnerOutputs {
     pub strength: Option<Vec<TreeStrength>>,
 }
 
-/// A training in progress.
+/// A training run in progress.
 pub struct Training<'a> {
     request: &'a TrainRequest,
     /// The model with all trees so far, unless they are streamed to a file.
     model: Model,
-    /// Number of trees that come from the start model. They precede the trees of this training.
+    /// Number of trees that come from the start model. They precede the trees of this training run.
     start_trees: usize,
     log: Vec<LogEntry>,
     /// The file that trees are streamed to. `None` means that they are kept in the model.
@@ -63,7 +63,7 @@ pub struct Training<'a> {
     /// Time spent per phase so far.
     pub seconds: PhaseSeconds,
     begun: Instant,
-    /// Seconds spent in earlier runs of this training.
+    /// Seconds that training took before it was interrupted and resumed.
     before: f64,
     /// Seconds spent writing trees to the model file.
     writing: f64,
@@ -76,7 +76,7 @@ enum StopReason {
     NoSplit,
 }
 
-/// Returns the trees of the part in training, which is the last part of the model.
+/// Returns the trees that are being trained, which are in the last part (term of the model's sum).
 pub fn ensemble_of(model: &Model) -> &TreeEnsemble {
     model
         .parts
@@ -91,8 +91,8 @@ fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
 }
 
 impl<'a> Training<'a> {
-    /// Creates a training at its first round, or at the round of its checkpoint. `model` is the model before the first
-    /// round.
+    /// Creates a training run that begins with its first round or continues from its checkpoint. `model` is the model
+    /// before the first round.
     pub fn open(
         request: &'a TrainRequest,
         model: Model,

@@ -1,6 +1,6 @@
-//! The rows of a tree, which are all rows or a sample without replacement. Each row or query gets a random key,
-//! computed from the seed, the tree and the number of the row or query in the dataset. Those with the smallest keys are
-//! sampled, so the sample does not depend on the partitioning.
+//! Selects the rows of a tree: all rows, or a sample without replacement. Each row or query gets a random key,
+//! computed from the seed, the tree and the number of the row or query in the dataset. The rows or queries with the
+//! smallest keys are sampled, so the sample does not depend on the partitioning.
 
 use crate::config::{RowSampling, Sampling};
 use planetree_base::random::Stream;

@@ -1,5 +1,5 @@
-//! The current score of every row. Scores can be recomputed from the dataset and the model as the base score plus the
-//! values of the trees, added in order.
+//! Holds the current score of every row. Scores can be recomputed from the dataset and the model as the base score
+//! plus the values of the trees, added in order.
 
 use crate::bins::BinnedData;
 use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};

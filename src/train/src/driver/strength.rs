@@ -1,5 +1,6 @@
-//! Tree strength, which is the ranking quality of single trees as they grow. The table has one value per tree, split of
-//! the data and number of splits in the tree.
+//! Writes and reads the table of tree strengths. The strength of a tree is its ranking quality while it grows. The
+//! table has one value for each tree, number of tree splits, and split of the data (the training data or a validation
+//! set).
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};

@@ -55,8 +55,8 @@ impl Metrics {
     }
 }
 
-/// The features of a validation set. With static bins, trees split only between bins, so codes suffice. Otherwise a
-/// threshold can lie anywhere between two values, so the values must be kept.
+/// The features of a validation set. With static bins, trees split only between bins, so codes (bin numbers) suffice.
+/// Otherwise a threshold can lie anywhere between two values, so the values must be kept.
 enum Features {
     Coded(BinnedData),
     Values { rows: Vec<LabelledRows>, partitions: Vec<Vec<f32>>, width: usize },
@@ -100,8 +100,8 @@ impl ValidationSet {
         self.metrics.evaluate(self.features.rows(), &self.scores)
     }
 
-    /// Returns the predictions of a tree for all rows. `coded` predicts the rows of a partition if the set was loaded
-    /// as codes.
+    /// Returns the predictions of a tree for all rows. `coded` computes the predictions for one partition if the set
+    /// was loaded as codes.
     pub fn values(
         &self,
         tree: &Tree,

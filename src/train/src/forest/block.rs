@@ -1,6 +1,6 @@
-//! Grows small nodes. The codes of their rows are copied into a contiguous block, so that the whole subtree is grown in
-//! the cache. The cost of a node is its number of rows times its number of sampled features; codes that do not occur
-//! cost nothing.
+//! Grows small nodes. The codes (bin numbers) of a node's rows are copied into a contiguous block, which stays in the
+//! cache while the whole subtree below the node is grown. The cost of splitting a node is proportional to its number
+//! of rows times its number of sampled features; codes that do not occur in the node cost almost nothing.
 
 use super::criterion::Criterion;
 use super::cut::{BestForestCut, CutRules, FoundCut};
@@ -10,7 +10,7 @@ use crate::bins::Binning;
 use crate::driver::ForestTree;
 use std::ops::Range;
 
-/// Number of codes of one byte.
+/// Number of different codes that fit in one byte.
 const CODES: usize = 256;
 
 /// Data and parameters that stay the same while a tree is grown.
@@ -23,7 +23,7 @@ pub struct ForestContext<'a, K: Criterion> {
     pub max_depth: u32,
     /// Bins and layout of the features.
     pub binning: &'a Binning,
-    /// Position of each feature in a row of a block.
+    /// Position of each feature's code in a row of a block.
     pub lanes: CodeLanes,
 }
 
@@ -62,7 +62,7 @@ pub struct SubtreeGrower<K: Criterion> {
 struct NodeBuffers<K: Criterion> {
     /// Targets of the node's rows.
     targets: Vec<K::Row>,
-    /// Sums by code. All are zero between features.
+    /// Sums of the node's rows by code. They are reset to zero after each feature.
     cells: Vec<K::Sums>,
     list: Vec<(u32, K::Sums)>,
     keys: Vec<(u32, u32)>,
@@ -152,7 +152,7 @@ impl<K: Criterion> SubtreeGrower<K> {
         }
     }
 
-    /// Returns the best cut of a node and its gain, if there is a cut.
+    /// Returns the best cut of a node and the gain of the cut; `None` if the node cannot be split.
     fn find<T: Code>(
         &mut self,
         context: &ForestContext<'_, K>,
@@ -238,8 +238,8 @@ impl<K: Criterion> ForestContext<'_, K> {
 
 /// Integer type of the codes in a block.
 trait Code: Copy + Into<u32> {
-    /// Lists the sums of a node's rows by code, in ascending order. `codes` starts at the code that row 0 has for the
-    /// feature.
+    /// Writes the sums of a node's rows for each code of a feature to `work.list`, in ascending order of the codes.
+    /// `codes[0]` is the code of row 0, and the codes of consecutive rows are `stride` elements apart.
     fn sum_up<K: Criterion>(codes: &[Self], stride: usize, ids: &[u16], work: &mut NodeBuffers<K>);
 }
 
@@ -248,7 +248,8 @@ impl Code for u8 {
     fn sum_up<K: Criterion>(codes: &[u8], stride: usize, ids: &[u16], work: &mut NodeBuffers<K>) {
         let cells: &mut [K::Sums; CODES] =
             work.cells.first_chunk_mut().expect("there is a cell for every byte");
-        // Marks the codes that occur. It is only written here, so that rows do not depend on each other.
+        // Marks the codes that occur. The loop writes marks but never reads them, so no iteration waits for another
+        // one.
         let mut seen = [0u8; CODES];
         for (id, target) in ids.iter().zip(&work.targets) {
             let code = codes[*id as usize * stride];

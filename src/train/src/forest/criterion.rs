@@ -1,6 +1,6 @@
-//! Split criteria, computed from sums over the rows on each side. The sums are integers, so the order of addition does
-//! not matter. The *score* of a set of rows is higher the purer it is. The gain of a split is the sum of the scores of
-//! both sides minus the score of the node.
+//! Defines split criteria, which are computed from sums over the rows on each side. The sums are integers, so the
+//! order of addition does not matter. The *score* of a set of rows measures purity: it is higher the more the labels
+//! of the rows agree. The gain of a split is the sum of the scores of both sides minus the score of the node.
 
 /// A split criterion: which sums over rows it needs, and how it scores them.
 pub trait Criterion: Sync {
@@ -12,10 +12,10 @@ pub trait Criterion: Sync {
     /// Adds a row to the sums.
     fn add(sums: &mut Self::Sums, row: Self::Row);
 
-    /// Adds the rows of other sums.
+    /// Adds other sums to these sums.
     fn plus(sums: &mut Self::Sums, other: &Self::Sums);
 
-    /// Removes the rows of other sums.
+    /// Returns these sums minus other sums.
     fn minus(sums: Self::Sums, other: &Self::Sums) -> Self::Sums;
 
     /// Returns the number of rows.
@@ -43,9 +43,10 @@ pub trait Criterion: Sync {
     fn cover(&self, sums: &Self::Sums) -> f64;
 }
 
-/// Number of units per bit of entropy and row. Even 2^28 rows with 28 bits each are added without rounding.
+/// Number of units that represent one bit of entropy of one row. Scores are whole numbers of units, and even the
+/// score of 2^28 rows with 28 bits each is exact as a 64-bit float.
 const ENTROPY_UNITS: f64 = (1u64 << 19) as f64;
-/// Counts below this number use a table of n log n.
+/// For counts below this number, n log n is looked up in a table.
 pub const FEW_ROWS: usize = 1 << 14;
 
 /// Measure of purity, computed from the number of rows per class.
@@ -71,7 +72,7 @@ fn n_log_n(count: f64) -> f64 {
     if count > 0.0 { count * libm::log2(count) * ENTROPY_UNITS } else { 0.0 }
 }
 
-/// Criterion for labels as up to `C` classes, with rows of equal weight.
+/// Criterion that treats labels as up to `C` classes. All rows have the same weight.
 #[derive(Debug, Clone)]
 pub struct Classes<const C: usize> {
     /// How purity is measured.
@@ -183,14 +184,14 @@ impl<const C: usize> Default for ClassCounts<C> {
 /// Maximum number of classes.
 pub const MOST_CLASSES: usize = 32;
 
-/// Criterion for labels as classes, with weighted rows.
+/// Criterion that treats labels as classes, with weighted rows.
 #[derive(Debug, Clone)]
 pub struct WeightedClasses {
-    /// How purity is measured. The table of counts is not used.
+    /// How purity is measured. The table of [`Purity::Entropy`] is not used.
     pub purity: Purity,
     /// Label of each class.
     pub labels: [f64; MOST_CLASSES],
-    /// Number of units that represent a weight of 1.
+    /// Scale of the fixed-point weights: a weight of 1 is stored as this number.
     pub weight_units: f64,
 }
 
@@ -278,12 +279,12 @@ impl Criterion for WeightedClasses {
     }
 }
 
-/// Criterion for labels as numbers, with or without row weights.
+/// Criterion that treats labels as numbers, with or without row weights.
 #[derive(Debug, Clone)]
 pub struct Variance {
     /// Number of units that represent a label of 1 with weight 1.
     pub label_units: f64,
-    /// Number of units that represent a weight of 1.
+    /// Scale of the fixed-point weights: a weight of 1 is stored as this number.
     pub weight_units: f64,
 }
 

@@ -1,4 +1,5 @@
-//! Finds the best cut of a node by one feature, from the sums of the node's rows in ascending order of codes.
+//! Finds the best cut (candidate split) of a node by one feature. The input is the sums of the node's rows for each
+//! code (bin number), in ascending order of codes.
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
@@ -11,16 +12,17 @@ use crate::driver::ForestSplit;
 pub struct CutRules {
     /// Minimum number of rows on either side of a cut.
     pub min_rows: u32,
-    /// Minimum gain, in units of the criterion; the gain of a cut must be above it.
+    /// The gain of a cut must be above this number, which is in units of the criterion.
     pub min_gain: f64,
     /// How candidate cuts are generated.
     pub candidates: ForestCandidates,
-    /// Whether each code represents a single value.
+    /// Whether each code represents a single value of the feature.
     pub every_value: bool,
 }
 
 impl CutRules {
-    /// Derives the rules from training parameters. `unit` is the unit of the criterion.
+    /// Derives the rules from training parameters. `unit` is the factor that converts scores of the criterion to
+    /// gains.
     pub fn of(parameters: &ForestSettings, unit: f64) -> Self {
         CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
@@ -72,7 +74,7 @@ pub struct BestForestCut<'a, K: Criterion> {
     criterion: &'a K,
     rules: &'a CutRules,
     total: K::Sums,
-    /// Minimum score; the score of a cut must be above it.
+    /// The score of a cut must be above this number.
     least: f64,
     /// The best cut; `None` if there is none so far.
     pub found: Option<FoundCut<K::Sums>>,
@@ -83,7 +85,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     pub fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
         let before = criterion.score(&total);
         let least = match rules.candidates {
-            // Random cuts do not need a gain.
+            // Random cuts need not have a positive gain.
             ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
             // If all rows have the same label, scores differ only by rounding errors.
             _ => before + rules.min_gain.max(before.abs() * 1e-12),
@@ -91,12 +93,12 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         BestForestCut { criterion, rules, total, least, found: None }
     }
 
-    /// Returns the gain of a cut, in the units of gains in a model.
+    /// Returns the gain of a cut, in the unit in which models store gains.
     pub fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
         (cut.score - self.criterion.score(&self.total)).max(0.0) * self.criterion.unit()
     }
 
-    /// Evaluates a feature, given the sums by code in ascending order. Missing values have the last code.
+    /// Evaluates the cuts of a feature, given the sums by code in ascending order. Missing values have the last code.
     pub fn consider(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
         let is_missing = |cell: &&(u32, K::Sums)| Some(cell.0) == bins.missing_code;
         let (values, missing) = match cells.last().filter(is_missing) {
@@ -146,7 +148,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     ) -> Option<(usize, f64, K::Sums)> {
         let all = K::rows(&self.total);
         let mut left = missing.copied().unwrap_or_default();
-        // Ties go to the feature with the lower index, and within a feature to the first cut.
+        // If scores are equal, the feature with the lower index is preferred and, within a feature, the first cut.
         let (mut least, mut ties) = match &self.found {
             None => (self.least, false),
             Some(best) => (best.score, feature < best.feature),
@@ -206,16 +208,17 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 }
 
-/// Returns the last code below the midpoint between two codes of a node, and the midpoint. Rows outside the node may
-/// have values between the two codes; they are compared with the midpoint.
+/// Returns a cut between two codes that are adjacent in a node: the last code below the midpoint of the two codes'
+/// values, and the midpoint. Rows outside the node may have codes in between; the midpoint determines their side.
 pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
     let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
     (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
 }
 
 impl CutRules {
-    /// Returns the code and threshold of a cut after one of the node's codes. The threshold is the midpoint to the next
-    /// code that occurs.
+    /// Returns the code and threshold of a cut between one of the node's codes and the next code that occurs in the
+    /// node. The threshold is the midpoint between the two codes or, unless each code represents a single value, a
+    /// bin boundary near the midpoint.
     fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
         let below = values[place].0;
         let Some((above, _)) = values.get(place + 1) else {

@@ -1,5 +1,6 @@
-//! Samples the features of nodes, one at a time and without replacement. Random numbers are keyed by seed, tree and the
-//! node's path from the root, so the order in which nodes are grown does not matter.
+//! Samples the features that are considered for splitting a node, one at a time and without replacement. The random
+//! numbers depend only on the seed, the tree and the node's path from the root, so the order in which nodes are grown
+//! does not matter.
 
 use crate::bins::BinLayout;
 use crate::config::{FeatureCount, ForestCandidates, ForestSettings};
@@ -38,7 +39,8 @@ pub struct Drawn {
     pub missing_left: bool,
 }
 
-/// The features of one tree, from which the features of each node are sampled. It serves one node at a time.
+/// The features of one tree, from which the features of each node are sampled. Features are sampled for one node at a
+/// time.
 #[derive(Debug, Clone)]
 pub struct TreeFeatures {
     /// Features of the tree. Sampling permutes them, and the order is restored between nodes.

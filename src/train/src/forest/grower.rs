@@ -1,6 +1,6 @@
 //! Selects the tree grower. A forest samples the rows of every tree and delegates growing to a [`TreeGrower`]; the
-//! forest itself does not use labels. A criterion that needs sums other than class counts or moments requires another
-//! grower.
+//! forest itself does not use labels. A criterion that cannot be computed from class counts or from sums of labels
+//! needs a grower of its own.
 
 use super::features::Path;
 use super::{listwise, point};

@@ -1,5 +1,6 @@
-//! Splits large nodes. The columns of a node's sampled features are summed partition by partition, and its rows are
-//! moved to its children in the same way. Several nodes, of one or more trees, can share one scan of the partitions.
+//! Splits large nodes. For each sampled feature, the rows of a node are summed by code (bin number), partition by
+//! partition. Then the rows are moved to the children, also partition by partition. Several nodes, of one or more
+//! trees, can share one scan of the partitions.
 
 use super::block::{ForestContext, OpenForestNode};
 use super::criterion::Criterion;
@@ -9,11 +10,11 @@ use super::view::{CodeLanes, PartitionView};
 use crate::driver::ForestTree;
 use std::ops::Range;
 
-/// Number of codes of one byte.
+/// Number of different codes that fit in one byte.
 const CODES: usize = 256;
-/// Number of rows whose indices and targets are loaded before their codes.
+/// Number of rows that are summed at a time if their codes are read column by column.
 const AT_A_TIME: usize = 2048;
-/// Number of rows whose codes are copied at a time.
+/// Number of rows that are summed at a time if the codes of whole rows are copied.
 const ROWS_AT_A_TIME: usize = 128;
 
 /// A large node whose split is being searched.
@@ -33,9 +34,9 @@ pub struct LargeNode<K: Criterion> {
     sides: (usize, usize),
 }
 
-/// The rows of a node, by the codes of one feature.
+/// The rows of a node, grouped by the codes of one feature.
 enum FeatureTally<K: Criterion> {
-    /// Sums for each code of one byte.
+    /// Sums for each code, if all codes of the feature fit in one byte.
     Cells(Box<[K::Sums; CODES]>),
     /// Code and target of each row, in no particular order.
     Rows(Vec<(u32, K::Row)>),
@@ -60,8 +61,8 @@ impl<K: Criterion> LargeNode<K> {
         LargeNode { open, pending, scanned: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
     }
 
-    /// Samples the features of the next scan. The first scan has `per_node` features. As long as all of them are
-    /// constant in the node, further scans have one feature each. Returns false if the search is complete.
+    /// Samples the features of the next scan. The first scan has `per_node` features. As long as all features scanned
+    /// so far are constant in the node, further scans have one feature each. Returns false if the search is complete.
     pub fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
         if self.done {
             return false;
@@ -114,7 +115,7 @@ impl<K: Criterion> LargeNode<K> {
         }
     }
 
-    /// Adds rows that are far apart. Whole rows are copied first.
+    /// Adds rows that are far apart in memory. The codes of whole rows are copied first.
     fn count_by_rows(
         &mut self,
         lanes: &CodeLanes,
@@ -133,7 +134,7 @@ impl<K: Criterion> LargeNode<K> {
         }
     }
 
-    /// Adds rows that are close together, column by column.
+    /// Adds rows that are close together in memory, column by column.
     fn count_by_columns(&mut self, view: &PartitionView<'_>, rows: &[u32], buffers: &mut Buffers<K>) {
         buffers.places.clear();
         buffers.places.extend(rows.iter().map(|row| row - view.first));
@@ -187,7 +188,8 @@ impl<K: Criterion> LargeNode<K> {
         let Some(cut) = &self.cut else { return };
         let (rows, spare) = (&mut rows[self.open.rows.clone()], &mut spare[self.open.rows.clone()]);
         let (left, right) = self.sides;
-        // Rows of earlier partitions were already moved, so the entries in their place are not in order.
+        // The first `left + right` entries belong to rows of earlier partitions, which were already moved. These
+        // entries are not in order, so the search starts after them.
         let part = view.part(&rows[left + right..]);
         let part = left + right + part.start..left + right + part.end;
         let bins = &context.binning.features[cut.feature as usize];

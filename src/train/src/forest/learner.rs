@@ -27,11 +27,12 @@ pub struct ForestLearner<'a> {
     grown: VecDeque<ForestTree>,
     /// Tree of the current round; `None` unless the metrics of single trees are logged.
     current: Option<ForestTree>,
-    /// Position of each feature in a row of codes; `None` when training on pairs, where single rows have no codes.
+    /// Position of each feature's code in a row of codes; `None` if trees are trained on pairs of documents, because
+    /// single documents have no codes then.
     lanes: Option<CodeLanes>,
     validation: Vec<ValidationSet>,
     out_of_bag: Option<OutOfBag>,
-    /// Strength of the trees so far; `None` if not requested.
+    /// Strength of the trees so far, which is the expected NDCG after each split; `None` if not requested.
     strength: Option<Vec<TreeStrength>>,
 }
 
@@ -80,7 +81,7 @@ impl<'a> ForestLearner<'a> {
     /// Returns the number of trees per batch.
     fn batch_size(&self) -> u32 {
         match self.data.is_in_memory() {
-            // Several trees per thread, so that few threads are idle while the last tree is grown.
+            // Each thread grows several trees, so that few threads are idle while the last trees are grown.
             true => 4 * rayon::current_num_threads() as u32,
             false => trees_in_a_scan(),
         }

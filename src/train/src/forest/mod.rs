@@ -1,5 +1,11 @@
-//! Random forests. Every tree is trained on the labels of sampled rows, using sampled features, and scores are means
-//! over trees. Trees are independent, so they are grown in parallel; they are added to the model in order.
+//! Trains random forests. Every tree is trained on the labels of sampled rows, using sampled features, and scores are
+//! means over the trees' predictions. Trees are independent, so they are grown in parallel; they are added to the
+//! model in order.
+//!
+//! Vocabulary: a *code* is the number of the bin that a feature value falls into; a *cut* is a candidate split of a
+//! node, which sends the rows with at most a given code left; a *partition* is a contiguous range of rows whose codes
+//! are stored together; the *target* of a row is its label in the form that the split criterion needs, such as a
+//! class number.
 
 mod block;
 mod criterion;
@@ -36,14 +42,13 @@ use view::{CodeLanes, PartitionView};
 /// Name of the out-of-bag rows in the log, used like the name of a validation set.
 const OUT_OF_BAG: &str = "oob";
 
-/// Returns the number of trees that share one scan of memory-mapped data.
+/// Returns how many trees are grown together on memory-mapped data, so that they share each scan of the data.
 fn trees_in_a_scan() -> u32 {
     8.max(rayon::current_num_threads() as u32)
 }
 
-/// Returns the memory per row, in bytes, not counting its codes. It covers the label twice, and the row index twice for
-/// every tree that is being grown. Listwise trees also need the row's document and rank; out-of-bag scores need its
-/// score and number of trees.
+/// Returns the memory per row, in bytes, not counting the row's codes. It covers the label, the target, and two row
+/// indices for every tree that is being grown. Listwise trees and out-of-bag scores need more.
 fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     let at_a_time = if parameters.learner.criterion.listwise().is_some() {
         listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
@@ -54,7 +59,7 @@ fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + out_of_bag
 }
 
-/// Grows the trees with these numbers.
+/// Grows the trees whose numbers are in the range `trees`.
 pub fn grow_trees(
     parameters: &ForestSettings,
     data: &BinnedData,
@@ -200,8 +205,8 @@ fn out_of_bag(
     OutOfBag::new(parameters, &opened.data.rows, documents).map(Some)
 }
 
-/// Returns the predictions of a tree for a validation set: leaf values looked up by codes or, if `lanes` is `None`, win
-/// rates.
+/// Returns the predictions of a tree for a validation set. They are leaf values, which are looked up by codes. If
+/// `lanes` is `None`, the tree compares pairs of documents, and the predictions are win rates.
 fn values_of(
     set: &ValidationSet,
     tree: &ForestTree,

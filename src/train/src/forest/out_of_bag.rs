@@ -1,5 +1,5 @@
-//! Out-of-bag scores: predictions for each row by the trees that were not trained on it. They serve as a validation set
-//! without holding out rows.
+//! Computes out-of-bag scores: predictions for each row by the trees that were not trained on it. They serve as a
+//! validation set without holding out rows.
 
 use super::route::ForestRouter;
 use super::view::{CodeLanes, PartitionView};
@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub struct OutOfBag {
     partitions: Vec<PartitionScores>,
     metrics: Metrics,
-    /// The single documents; `None` unless trees are trained on pairs.
+    /// The documents, which are scored instead of the training rows if trees are trained on pairs of documents;
+    /// otherwise `None`.
     documents: Option<ValidationSet>,
 }
 
@@ -35,7 +36,7 @@ impl PartitionScores {
     }
 }
 
-/// Returns the rows of a partition that were not sampled.
+/// Returns the rows of a partition that were not sampled, as indices within the partition.
 fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item = usize> + use<'a> {
     let (first, count) = (rows.first as u32, rows.len() as u32);
     let mut seen = drawn[drawn.partition_point(|row| *row < first)..].iter().copied().peekable();
@@ -51,7 +52,7 @@ fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item =
 }
 
 impl OutOfBag {
-    /// Creates empty scores. `documents` contains the single documents if trees are trained on pairs.
+    /// Creates empty scores. `documents` contains the documents to score if trees are trained on pairs of documents.
     pub fn new(
         parameters: &ForestSettings,
         rows: &[LabelledRows],

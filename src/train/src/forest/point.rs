@@ -1,8 +1,8 @@
-//! Pointwise trees, whose splits depend on class counts (entropy, Gini) or moments (variance) of the labels.
+//! Grows pointwise trees, whose splits depend on class counts (entropy, Gini) or moments (variance) of the labels.
 //!
-//! A *large* node is summed column by column over all partitions (`large.rs`). Once the rows of a node fit in the
-//! cache, they are copied into a block, in which the whole subtree is grown (`block.rs`). With memory-mapped data, many
-//! trees share each scan of the partitions.
+//! The rows of a *large* node are summed column by column over all partitions (`large.rs`). Once the rows of a node
+//! fit in the cache, they are copied into a block, in which the whole subtree is grown (`block.rs`). With
+//! memory-mapped data, many trees share each scan of the partitions.
 
 use super::block::{BlockRows, ForestContext, OpenForestNode, SubtreeGrower};
 use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
@@ -128,7 +128,7 @@ fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-/// Converts a weight to units. Positive weights become at least 1.
+/// Converts a weight to units. Positive weights become at least 1 unit.
 fn in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))
 }
@@ -240,7 +240,7 @@ impl<K: Criterion> PointGrowth<K> {
         }
     }
 
-    /// Moves the next large nodes to the active nodes. Returns false if there are none.
+    /// Makes up to `nodes` large nodes active. Returns false if there are no active nodes.
     fn take(&mut self, nodes: usize) -> bool {
         let nodes = nodes.min(self.large.len());
         self.active.extend(self.large.drain(..nodes).map(LargeNode::new));
@@ -259,7 +259,7 @@ impl<K: Criterion> PointGrowth<K> {
         active.iter_mut().for_each(|node| node.divide(&grower.context, view, rows, spare));
     }
 
-    /// Copies the node's rows in a partition.
+    /// Copies those rows of a node that are in a partition to a block.
     fn load(
         &self,
         grower: &PointGrower<'_, K>,

@@ -1,5 +1,5 @@
-//! Computes predictions of a grown tree. Rows are copied in batches and traverse the tree in lockstep, so that memory
-//! latencies overlap.
+//! Computes the predictions of a grown tree for binned rows. Rows are copied in batches and traverse the tree in
+//! lockstep, so that memory latencies overlap.
 
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::Binning;
@@ -15,7 +15,7 @@ struct RouteStep {
     lane: u32,
     /// Rows with at most this code go left.
     code: u32,
-    /// Rows with this code go left too.
+    /// Rows with this code go left too: the code of missing values if these go left, otherwise `u32::MAX`.
     missing: u32,
     /// Index of the left child; the index of the right child is one higher. A leaf refers to itself.
     low: u32,
@@ -32,7 +32,7 @@ impl<'a> ForestRouter<'a> {
     /// Prepares the routing of rows through a tree.
     pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a CodeLanes) -> Self {
         let step = |(place, node): (u32, &crate::driver::ForestNode)| match &node.split {
-            // At a leaf, a row stays there whatever its code is.
+            // A row that has reached a leaf stays there, whatever its codes are.
             None => RouteStep { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
             Some(split) => {
                 let bins = &binning.features[split.feature as usize];
@@ -42,7 +42,7 @@ impl<'a> ForestRouter<'a> {
                         let lane = lanes.of_feature(split.feature) as u32;
                         RouteStep { lane, code: split.code, missing, low: split.left }
                     }
-                    // The feature is constant, so all rows have code 0.
+                    // The feature is constant, so all rows have code 0 and go left.
                     false => RouteStep { lane: 0, code: u32::MAX, missing, low: split.left },
                 }
             }

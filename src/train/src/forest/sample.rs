@@ -21,7 +21,7 @@ fn counts(parameters: &ForestSettings, rows: &[LabelledRows]) -> (u64, u64) {
     (all, wanted)
 }
 
-/// Returns an error if the sample is empty. Adds a note if the requested number exceeds the data.
+/// Returns an error if the sample is empty. Adds a note if more queries or rows are requested than the data has.
 pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn FnMut(&str)) -> Result<()> {
     let (all, wanted) = counts(parameters, rows);
     let what = match parameters.learner.tree.sampling.unit {

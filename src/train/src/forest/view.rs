@@ -1,9 +1,9 @@
-//! Access to the codes of one partition: by column for large nodes, and by row for blocks.
+//! Gives access to the codes (bin numbers) of one partition: by column for large nodes, and by row for blocks.
 
 use crate::bins::{BinLayout, BinnedData, Codes, FeatureCodes, GroupCodes, GroupKind, LANES};
 use planetree_data::source::LabelledRows;
 
-/// Position of each feature in a row of a block.
+/// Position of each feature's code in a row that is copied to a block (`block.rs`).
 #[derive(Debug, Clone)]
 pub struct CodeLanes {
     /// Position of each feature; `u32::MAX` for constant features.
@@ -74,7 +74,8 @@ impl<'a> PartitionView<'a> {
         }
     }
 
-    /// Returns which of the given row numbers are in this partition, as an index range. Row numbers must be ascending.
+    /// Returns which of the given row numbers are in this partition, as a range of indices into `rows`. The row
+    /// numbers must be ascending.
     pub fn part(&self, rows: &[u32]) -> std::ops::Range<usize> {
         let start = rows.partition_point(|row| *row < self.first);
         let end = rows.partition_point(|row| *row < self.first + self.rows);
@@ -112,7 +113,7 @@ impl<'a> PartitionView<'a> {
         }
     }
 
-    /// Appends the codes of rows, which may have any size. All rows must be in this partition.
+    /// Appends the codes of rows as 32-bit integers. All rows must be in this partition.
     pub fn append_codes(&self, rows: &[u32], to: &mut Vec<u32>) {
         let start = to.len();
         to.resize(start + rows.len() * self.lanes.stride, 0);

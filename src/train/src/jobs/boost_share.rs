@@ -1,5 +1,6 @@
-//! The rows of a boosted training that one executor holds, with their current state. Each request brings the state up
-//! to date. The state is only a cache, because a lost one is rebuilt from the dataset and the trees grown so far.
+//! A share of a boosting run: the rows of the row groups that one executor works on, with their scores and gradients.
+//! Each request brings this state up to date. The state is only a cache: if it is lost, it is rebuilt from the
+//! dataset and the trees grown so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
 use super::snapshot::TrainingSnapshot;
@@ -30,7 +31,7 @@ pub struct Grown {
     pub tree: CodedTree,
 }
 
-/// Some rows of a training, and how far their state has progressed.
+/// The rows that one executor works on, and how far their state has progressed.
 pub struct BoostShare {
     worker: AnyWorker,
     bytes: u64,
@@ -64,7 +65,8 @@ impl BoostShare {
         BoostShare { worker, bytes, trees: 0, round: None, tree: None }
     }
 
-    /// Builds the state of a shard from a snapshot. Returns `None` if there is no snapshot.
+    /// Builds the share for a shard (some row groups of the dataset) from a snapshot. Returns `None` if no snapshot
+    /// was sent.
     pub fn prepare(
         snapshot: Option<TrainingSnapshot>,
         shard: &Shard<'_, LabelledData>,
@@ -126,8 +128,8 @@ impl BoostShare {
         Ok((parts, either!(&mut self.worker, worker => worker.metrics())?))
     }
 
-    /// Applies the splits of the current tree that have not been applied yet. Returns `false` if the scores do not
-    /// include exactly `trees` trees.
+    /// Applies the splits of the current tree that have not been applied yet. If the number of trees in the
+    /// scores differs from `trees`, applies nothing and returns `false`.
     pub fn follow(&mut self, trees: usize, start: &TreeStart, splits: &[NodeSplit]) -> Result<bool> {
         if self.trees != trees {
             return Ok(false);

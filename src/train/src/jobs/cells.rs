@@ -1,5 +1,6 @@
-//! Wire format of histograms. Each non-empty cell is written as its count, gradient and (if weighted) weight, in
-//! variable-length integers. Encoded blocks can be added up without knowing the bins.
+//! Encodes and decodes the histograms that the processes of a cluster exchange. Each non-empty cell is written as its
+//! count, gradient and (if weighted) weight, in variable-length integers. Encoded blocks of cells can be added up
+//! without knowing the bins.
 
 use crate::bins::Binning;
 use crate::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
@@ -62,8 +63,8 @@ pub struct CellBlock {
     pub bytes: Vec<u8>,
 }
 
-/// Encodes the sums of nodes, for some feature groups, as blocks with about the same number of cells. Each block covers
-/// all nodes and can be added to the same block of other shares.
+/// Encodes the sums of nodes, for some feature groups, as blocks with about the same number of cells. Each block
+/// covers all nodes and can be added to the block with the same number from other executors.
 pub fn write_blocks<C: WireCell>(
     nodes: &[NodeSums<C>],
     groups: &[usize],
@@ -122,7 +123,7 @@ pub fn add_block<C: WireCell>(
 /// Maximum number of cells per block. It prevents a damaged count from exhausting the memory.
 const MOST_CELLS: usize = 1 << 26;
 
-/// Adds up the same block of several shares.
+/// Adds up blocks with the same number from several executors.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;

@@ -26,7 +26,8 @@ pub struct UpdateGradients {
 /// Summaries of the gradients, and the metrics of the scores that the gradients are based on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientParts {
-    /// The summaries, in order. There is one per partition or, depending on the objective, one per share.
+    /// The summaries, in order. There is one per partition or, depending on the objective, one per share (the rows
+    /// that one executor works on).
     pub parts: Vec<GradientSummary>,
     /// Serialised means of the metrics, by share.
     means: Vec<Vec<Bytes>>,

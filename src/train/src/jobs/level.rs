@@ -28,7 +28,7 @@ pub struct Level {
     pub groups: Vec<usize>,
 }
 
-/// A block with the totals and histograms of nodes, summed over one or more shares; see
+/// A block with the totals and histograms of nodes, summed over the rows of one or more executors; see
 /// [`add_block`](super::add_block).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelBlock {

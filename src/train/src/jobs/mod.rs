@@ -1,6 +1,6 @@
-//! The jobs of trainings on a cluster, one file each. [`Survey`] summarises features for binning. [`UpdateGradients`]
-//! and [`Level`] (or [`StreamLevel`]) grow boosted trees on the rows of a [`BoostShare`]. [`GrowTrees`] grows whole
-//! trees of a forest. `cells.rs` defines the wire format of histograms.
+//! Defines the jobs that a cluster runs for training, one per file. [`Survey`] summarises features for binning.
+//! [`UpdateGradients`] and [`Level`] (or [`StreamLevel`]) grow boosted trees; each executor works on the rows of a
+//! [`BoostShare`]. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms.
 
 mod boost_share;
 mod cells;

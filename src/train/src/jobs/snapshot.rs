@@ -1,4 +1,4 @@
-//! The data that an executor needs besides the dataset to rebuild the state of a training.
+//! The data that an executor needs besides the dataset to rebuild the state of a training run.
 
 use crate::bins::{BinOptions, Binning, DescribedBins};
 use crate::config::Parameters;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Everything besides the dataset that is needed to rebuild the state of some rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainingSnapshot {
-    /// The training's parameters as TOML.
+    /// The training parameters as TOML.
     pub parameters: String,
     /// Whether cells have a weight or hessian besides gradient and count.
     pub weighted: bool,
@@ -20,7 +20,7 @@ pub struct TrainingSnapshot {
 }
 
 impl TrainingSnapshot {
-    /// Creates the snapshot of a training before its first tree.
+    /// Creates the snapshot of a training run before its first tree.
     pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
         let bins = binning.features.iter().map(DescribedBins::of).collect();
         TrainingSnapshot { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }

@@ -1,5 +1,5 @@
-//! Job of the workers of streaming candidates (pGBRT). Each worker builds streaming histograms from its own rows. The
-//! driver merges the histograms of all workers in order and finds the best splits.
+//! Job that builds streaming histograms, as in pGBRT (Tyree et al. 2011). Each worker builds histograms from its own
+//! rows. The driver merges the histograms of all workers in order and finds the best splits.
 
 use super::boost_share::BoostShare;
 use super::snapshot::TrainingSnapshot;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Applies the splits of a tree and computes the streaming histograms of nodes. A shard must contain all partitions of
-/// its workers.
+/// Applies the splits of a tree and computes the streaming histograms of nodes. A shard, which is the set of
+/// partitions that one executor works on, must contain all partitions of its workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamLevel {
     /// Number of trees that the scores must include.

@@ -16,7 +16,7 @@ pub struct Survey {
     pub features: Range<usize>,
     /// Whether the result includes the labels and queries of the rows.
     pub rows: bool,
-    /// The training's parameters as TOML.
+    /// The training parameters as TOML.
     pub parameters: String,
 }
 

@@ -13,7 +13,8 @@ use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Grows some trees of a forest, divided among workers. A shard has a single part, which is the number of its worker.
+/// Grows some trees of a forest, divided among workers. Each worker has its own shard, which contains only the
+/// worker's number, because every worker needs all rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GrowTrees {
     /// The numbers of the trees.
@@ -26,7 +27,7 @@ pub struct GrowTrees {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrownTrees(pub Vec<ForestTree>);
 
-/// All rows of a training as codes.
+/// All rows of a training run as codes (bin numbers).
 pub struct ForestData {
     parameters: ForestSettings,
     data: BinnedData,

@@ -1,12 +1,13 @@
-//! Deltas: how much a metric changes when two ranked documents are swapped. They are computed with closed forms from
-//! columns that are filled once per query. Each closed form equals the slower
+//! Computes deltas: how much a metric changes when two ranked documents are swapped. Closed forms compute the deltas
+//! from columns that are filled once per query. They give the same results as the slower
 //! [`Metric::swap_delta`](planetree_metric::Metric::swap_delta).
 
 use super::ranked::{F32Lanes, LANES, RankedColumns, lanes};
 use fearless_simd::{Simd, SimdBase};
 use planetree_metric::Discount;
 
-/// Columns from which the deltas of a query are computed. Each is [`LANES`] longer than the query.
+/// Columns from which the deltas of a query are computed. Each column has [`LANES`] entries more than the query has
+/// documents.
 #[derive(Debug, Default)]
 pub struct DeltaColumns {
     /// Value of each document in the metric: its gain (NDCG), its stopping probability (ERR), or 1 if it is relevant

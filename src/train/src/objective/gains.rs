@@ -1,4 +1,4 @@
-//! Validation of label gains, for objectives and listwise trees that sum them.
+//! Checks the gains of labels, for objectives and listwise trees that sum gains.
 
 use super::LabelProblem;
 use planetree_data::source::LabelledRows;

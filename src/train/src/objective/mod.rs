@@ -29,7 +29,7 @@ pub(crate) use gains::check_gains;
 pub use ranked::QueryBuffers;
 pub use unbiased::PositionLosses;
 
-use crate::config::{ObjectiveParameters, PairLoss};
+use crate::config::{ObjectiveParameters, PairwiseLoss};
 use planetree_base::error::Error;
 use planetree_data::source::LabelledRows;
 use std::fmt::{Debug, Display};
@@ -142,10 +142,12 @@ pub fn objective(parameters: &ObjectiveParameters, seed: u64) -> Option<Box<dyn 
         ObjectiveParameters::Squared => return None,
         ObjectiveParameters::Logistic { relevant_from } => Box::new(logistic::Logistic::new(*relevant_from)),
         ObjectiveParameters::Pairwise(pairwise) => match pairwise.loss {
-            PairLoss::Logistic { sigma, unbiased: true, bias_norm } => {
+            PairwiseLoss::Logistic { sigma, unbiased: true, bias_norm } => {
                 Box::new(unbiased::Unbiased::new(pairwise, sigma, bias_norm))
             }
-            PairLoss::Logistic { .. } | PairLoss::Hinge { .. } => Box::new(pairwise::Pairwise::new(pairwise)),
+            PairwiseLoss::Logistic { .. } | PairwiseLoss::Hinge { .. } => {
+                Box::new(pairwise::Pairwise::new(pairwise))
+            }
         },
         ObjectiveParameters::XeNdcg => Box::new(xendcg::XeNdcg::new(seed)),
         ObjectiveParameters::ListNet => Box::new(listnet::ListNet),

@@ -1,4 +1,4 @@
-//! Pairwise losses as functions of the score difference.
+//! Computes the loss of a document pair, as a function of the score difference, and its derivatives.
 
 use super::ranked::F32Lanes;
 use fearless_simd::{Bytes, Level, Select, Simd, SimdBase, dispatch, u32x8};

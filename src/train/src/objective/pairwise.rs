@@ -28,8 +28,10 @@ enum PairLossKind {
 impl Pairwise {
     pub fn new(parameters: &PairwiseParameters) -> Self {
         let loss = match parameters.loss {
-            config::PairLoss::Hinge { margin } => PairLossKind::Hinge(HingeLoss { margin: margin as f32 }),
-            config::PairLoss::Logistic { sigma, .. } => {
+            config::PairwiseLoss::Hinge { margin } => {
+                PairLossKind::Hinge(HingeLoss { margin: margin as f32 })
+            }
+            config::PairwiseLoss::Logistic { sigma, .. } => {
                 PairLossKind::Logistic(LogisticLoss { sigma: sigma as f32 })
             }
         };

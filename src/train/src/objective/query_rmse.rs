@@ -1,4 +1,5 @@
-//! Squared error after subtracting the mean error of each query, so that only differences within a query count.
+//! The objective QueryRMSE: squared error after subtracting the mean error of each query, so that only differences
+//! within a query count.
 
 use super::{Gradients, Objective, Query, QueryBuffers};
 

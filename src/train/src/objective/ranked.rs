@@ -1,4 +1,4 @@
-//! A query ranked by score, in padded columns for vectorised access.
+//! Ranks the documents of a query by score, and stores them in padded columns for vectorised access.
 
 use super::delta::DeltaColumns;
 use super::unbiased::PositionLosses;
@@ -58,7 +58,8 @@ impl RankedColumns {
         let places = 0u32..;
         self.keys.clear();
         self.keys.extend(scores.iter().zip(places).map(|(score, place)| {
-            // Relative scores are at most 0, so a larger magnitude, which has larger bits, means a lower score.
+            // Relative scores are at most 0, so a larger magnitude means a lower score. Bit patterns of magnitudes
+            // have the same order.
             let behind = ((score - best).max(FURTHEST) as f32).abs();
             u64::from(behind.to_bits()) << 32 | u64::from(place)
         }));

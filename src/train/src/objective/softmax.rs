@@ -1,4 +1,4 @@
-//! Softmax over the documents of a query, and its cross entropy.
+//! Computes the softmax over the documents of a query, and the gradients of its cross entropy.
 
 /// Computes the softmax of `numbers`. It uses `exp` from a Rust library, so that results are the same on all machines.
 pub fn softmax(numbers: impl Iterator<Item = f64> + Clone, shares: &mut Vec<f64>) {

@@ -82,8 +82,8 @@ fn naive_gradients(parameters: &PairwiseParameters, labels: &[f32], scores: &[f6
                 weight /= 0.01 + x.abs();
             }
             let (first, second) = match parameters.loss {
-                PairLoss::Hinge { margin } => ((margin - x).max(0.0), if x < margin { 1.0 } else { 0.0 }),
-                PairLoss::Logistic { sigma, .. } => {
+                PairwiseLoss::Hinge { margin } => ((margin - x).max(0.0), if x < margin { 1.0 } else { 0.0 }),
+                PairwiseLoss::Logistic { sigma, .. } => {
                     let wrong = 1.0 / (1.0 + (sigma * x).exp());
                     (sigma * wrong, sigma * sigma * wrong * (1.0 - wrong))
                 }

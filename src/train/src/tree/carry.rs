@@ -1,10 +1,10 @@
 //! Derives the root histogram of the next tree from the histograms of this tree.
 //!
-//! With squared error, a tree changes the gradient of every row by the value of its leaf. For each leaf, the gradient
-//! sum of a bin changes by the leaf value times the number of the bin's rows in the leaf. This number is in the leaf's
-//! histogram, or follows from the histogram of its parent. If only the parent's histogram was kept, the rows of its
-//! smaller leaf are scanned again. The root of every tree but the first therefore takes a fraction of the work of
-//! scanning all rows. All sums are integers, so the result is identical to a scan of all rows.
+//! With squared error, a tree changes the gradient of every row by the value of the row's leaf. For each leaf, the
+//! gradient sum of a bin therefore changes by the leaf value times the number of the bin's rows in the leaf. This
+//! number is in the leaf's histogram, or follows from the histogram of the leaf's parent. If only the parent's
+//! histogram was kept, the rows of the smaller of the two leaves are scanned again. Deriving a root histogram is much
+//! less work than scanning all rows. All sums are integers, so the result is identical to that of a scan.
 
 use super::cell::{Cell, Scale};
 use super::finder::GrowContext;
@@ -26,8 +26,8 @@ pub struct CarriedRoot<C> {
     pub scale: Scale,
 }
 
-/// Checks whether keeping the leaf histograms of trees with these limits costs much less time and memory than scanning
-/// the rows.
+/// Returns whether keeping the leaf histograms of trees with these limits costs much less time and memory than
+/// scanning the rows.
 pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     let by_depth = if limits.depth > 40 { u64::MAX } else { 1 << limits.depth };
     let leaves = match limits.order {
@@ -42,9 +42,10 @@ pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
 
 /// How a tree changes the gradients of its rows.
 struct Moves<'a, C> {
-    /// Nodes with histograms, and the units that are subtracted from the gradient of each of their rows.
+    /// Histograms of nodes, each with the units that are subtracted from the gradients of the node's rows.
     known: Vec<(&'a NodeHistogram<C>, i64)>,
-    /// Nodes whose rows must be scanned, and the units that are subtracted in addition.
+    /// Nodes whose rows must be scanned, each with the units that are subtracted from the gradients of the node's
+    /// rows. If the parent of a node is in `known`, this is in addition to the parent's units.
     unknown: Vec<(NodeId, i64)>,
 }
 
@@ -74,9 +75,9 @@ impl<'a, C: Cell> Moves<'a, C> {
 }
 
 impl<C: Cell> CarriedRoot<C> {
-    /// Derives the root of the next tree. `units` contains, for each leaf of `tree`, the units that are subtracted from
-    /// the gradients of its rows. The targets of the rows are overwritten. Returns `None` if all rows must be scanned
-    /// instead.
+    /// Derives the root histogram of the next tree. `units` contains, for each leaf of `tree`, the units that are
+    /// subtracted from the gradients of the leaf's rows. The quantised gradients in `rows` are overwritten. Returns
+    /// `None` if all rows must be scanned instead.
     pub fn after(
         tree: &GrownTree,
         units: &[i64],
@@ -94,7 +95,8 @@ impl<C: Cell> CarriedRoot<C> {
         }
         let groups: Vec<usize> = (0..root.groups.len()).collect();
         let Some(moved) = rows.moved(&groups, &unknown)? else { return Ok(None) };
-        /// Number of cells that stay in the L1 cache while all histograms are subtracted.
+        /// Number of cells from which all histograms are subtracted before the next cells are processed, so that the
+        /// cells stay in the L1 cache.
         const AT_A_TIME: usize = 2048;
         for (group, cells) in root.groups.iter_mut().enumerate() {
             cells.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, cells)| {

@@ -1,8 +1,9 @@
-//! Histogram cells. They are sums of integers, which do not depend on the order of addition.
+//! Defines histogram cells. A cell holds the sums over the rows of a bin. All sums are integers, so they do not
+//! depend on the order of addition.
 //!
 //! A gradient is quantised to a fixed-point number, with one scale for all rows of a round. A cell for rows without
-//! weights packs the sum of gradients above the row count, so that one addition updates both. The scale is chosen so
-//! that sums over all rows of a dataset do not overflow.
+//! weights is one integer, with the sum of gradients in the high bits and the row count in the low bits, so that one
+//! addition updates both. The scale is chosen so that sums over all rows of a dataset do not overflow.
 
 use fearless_simd::{Level, SimdBase, dispatch, i64x2};
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl std::ops::Sub for GradientSums {
 /// Quantisation scale, and bit layout of packed cells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
-    /// Number of bits for the count, which is below the gradient.
+    /// Number of low bits of a packed cell, which hold the row count.
     pub count_bits: u32,
     /// Number of units that represent a gradient of 1.
     pub gradient: f64,
@@ -65,8 +66,8 @@ impl Scale {
         (63 - (2 * Self::count_bits(rows)).min(55)).min(31)
     }
 
-    /// Returns the maximum number of units per gradient of 1 if labels and scores have at most this magnitude. With it,
-    /// labels and scores fit in 47 bits and are exact.
+    /// Returns the maximum number of units that represent 1 if labels and scores have at most this magnitude. With
+    /// this number, labels and scores in units fit in 47 bits and are exact.
     pub fn most_units(farthest: f64) -> f64 {
         Self::units(farthest, 31) * f64::from(1 << 17)
     }
@@ -116,11 +117,11 @@ pub fn exact(whole: i64) -> f64 {
 
 /// Sums over the rows in a histogram bin.
 pub trait Cell: Copy + Default + Send + Sync + 'static {
-    /// Number of bytes of a row, a whole or half block, that are added at a time, so that their cells fit in the L1
-    /// cache.
+    /// How many bytes of a row are added at a time: a whole or half block, so that the cells for these bytes fit in
+    /// the L1 cache.
     const LANES_AT_A_TIME: usize;
 
-    /// Contribution of a row, as it is stored.
+    /// The quantised gradient of a row, together with the weight if rows have weights.
     type Target: Copy + Default + Send + Sync + 'static;
 
     /// Creates the cell of a single row.
@@ -146,7 +147,7 @@ pub trait Cell: Copy + Default + Send + Sync + 'static {
     fn without_rows(self, count_bits: u32) -> Self;
 }
 
-/// Cell for rows without weights: the gradient sum packed above the row count.
+/// Cell for rows without weights: the gradient sum in the high bits, and the row count in the low bits.
 impl Cell for i64 {
     const LANES_AT_A_TIME: usize = 16;
 
@@ -193,7 +194,7 @@ fn rows_of(count_bits: u32) -> i64 {
     (1 << count_bits) - 1
 }
 
-/// Cell for rows with weights: the gradient sum packed above the row count, and the sum of weights.
+/// Cell for rows with weights: gradient sum and row count packed into one integer, and the sum of weights.
 impl Cell for [i64; 2] {
     const LANES_AT_A_TIME: usize = 8;
 

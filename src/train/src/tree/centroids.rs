@@ -1,6 +1,7 @@
-//! Streaming histograms with at most b bins of (centre, count, sum of targets), after Ben-Haim and Yom-Tov (JMLR 2010)
-//! and section 4.2 of Tyree et al., "Parallel boosted regression trees for web search ranking" (WWW 2011). Equation
-//! numbers refer to the latter paper.
+//! Streaming histograms, which summarise a stream of values with at most b bins. Each bin has a centre, a count and a
+//! sum of targets (gradients). The algorithms are from Ben-Haim and Yom-Tov (JMLR 2010) and section 4.2 of Tyree et
+//! al., "Parallel boosted regression trees for web search ranking" (WWW 2011). Equation numbers refer to the latter
+//! paper.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! A tree with leaf values whose splits compare codes, so that it can route any binned row.
+//! A tree whose splits compare codes (bin numbers) instead of feature values, so that it can predict the score of any
+//! binned row.
 
 use super::grow::GrownTree;
 use super::rows::NodeId;
@@ -7,7 +8,7 @@ use crate::bins::{Binning, Codes, FeatureCodes};
 use planetree_model::model;
 use serde::{Deserialize, Serialize};
 
-/// What a node's cover in the model means.
+/// Meaning of a node's cover, which is the size of the node as recorded in the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
     /// Sum of row weights.

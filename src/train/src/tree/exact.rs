@@ -1,4 +1,4 @@
-//! Exact candidates: the midpoints between neighbouring values in a node (CART).
+//! Finds splits whose candidate thresholds are the midpoints between neighbouring values in a node, as in CART.
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};

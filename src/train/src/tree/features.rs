@@ -1,4 +1,4 @@
-//! Feature sampling per tree and per node. Samples depend only on the seed, the tree and the node.
+//! Samples the features of each tree and of each node. Samples depend only on the seed, the tree and the node.
 
 use super::rows::NodeId;
 use crate::bins::BinLayout;

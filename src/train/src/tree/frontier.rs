@@ -42,7 +42,7 @@ impl Frontier {
         self.ready.push(ready);
     }
 
-    /// Removes and returns the nodes to split now. Returns none when the tree is complete.
+    /// Removes and returns the nodes to split now. The result is empty when the tree is complete.
     pub fn next(&mut self) -> Vec<Ready> {
         let batch = match self.order {
             Order::Levels => std::mem::take(&mut self.ready),

@@ -1,4 +1,5 @@
-//! The innermost loop of training: adds the rows of nodes to histograms, group by group and partition by partition.
+//! The innermost loop of training: adds the rows of nodes to histograms, for each group of features and each
+//! partition. Groups, blocks and lanes are explained in `bins/layout.rs`.
 
 use super::cell::Cell;
 use super::rows::{NodeId, NodeRows, RowEntry, RowSets};
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Histograms of one node, which consist of cells for each group.
+/// The histograms of all features in one node, stored by feature group.
 #[derive(Clone)]
 pub struct NodeHistogram<C> {
     /// Cells of each group; empty for groups that were not requested.
@@ -37,8 +38,8 @@ pub struct HistogramBuilder<'a> {
     pub groups: &'a [usize],
 }
 
-/// A unit of work for one thread: one group, a range of node unions, and the same fraction of the rows in each of their
-/// nodes and partitions.
+/// A unit of work for one thread: one feature group, a range of unions (sets of nodes that share a histogram), and a
+/// fraction of their rows. This fraction is taken from each node in each partition.
 struct WorkPiece {
     /// Index among the requested groups.
     group: usize,
@@ -59,7 +60,7 @@ impl HistogramBuilder<'_> {
         self.build_unions(rows, &each)
     }
 
-    /// Builds one histogram for each union of nodes, given the sum over the union's rows.
+    /// Builds one histogram for each union of nodes. The sum over the rows of each union is given.
     pub fn build_unions<C: Cell>(
         &self,
         rows: &RowSets<C>,
@@ -269,8 +270,8 @@ impl<C: Cell> NodeHistogram<C> {
 const JOINT_STRIDE: usize = JOINT_CODES + 4;
 /// Upper bound of the joint codes, as a power of two that lets the compiler omit bounds checks.
 const JOINT_SPAN: usize = JOINT_CODES.next_power_of_two();
-/// Number of cells for the lanes that are added at a time, which are a block or half a block. For joint groups, this
-/// includes the whole span of the last lane.
+/// These constants are the numbers of cells for the lanes that are added at a time: those of a block or half a block,
+/// in a dense or joint group. For joint groups, this includes the whole span of the last lane.
 const BLOCK: usize = LANES * STRIDE;
 const HALF: usize = BLOCK / 2;
 const JOINT_BLOCK: usize = (JOINT_LANES - 1) * JOINT_STRIDE + JOINT_SPAN;
@@ -285,7 +286,7 @@ fn lane_start<C: Cell>(lane: usize) -> usize {
     lane / lanes * cells + lane % lanes * JOINT_STRIDE
 }
 
-/// Adds a node's rows in one partition to the cells of a group, lane by lane.
+/// Adds the rows that a node has in one partition to the cells of a feature group.
 pub fn add_rows<C: Cell>(
     codes: GroupCodes<'_>,
     group: &Group,
@@ -335,7 +336,7 @@ thread_local! {
 struct Blocks<'a> {
     blocks: &'a [[u8; LANES]],
     per_row: usize,
-    /// Number of half blocks per row that contain codes; the last half may be empty.
+    /// Number of half blocks per row that contain codes. The second half of the last block may be empty.
     halves: usize,
 }
 

@@ -1,6 +1,6 @@
-//! Keeps node histograms while a tree is grown. Of two siblings, the smaller is built from its rows; the larger is the
-//! parent's histogram minus the smaller sibling's. If the root of the next tree is to be derived from this tree, the
-//! histograms of leaves are also kept until the tree is complete.
+//! Keeps node histograms while a tree is grown. Of two siblings, the histogram of the smaller is built from its rows;
+//! that of the larger is the parent's histogram minus the smaller sibling's. If the root histogram of the next tree
+//! is to be derived from this tree, the histograms of leaves are also kept until the tree is complete.
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode, Siblings};
@@ -95,8 +95,8 @@ impl<C: Cell> KeptHistograms<C> {
         Ok(all)
     }
 
-    /// Keeps a histogram that this tree no longer needs, to derive the next root. It is dropped if the kept histograms
-    /// would exceed half of `room` bytes.
+    /// Keeps a histogram that this tree no longer needs, to derive the root histogram of the next tree. It is dropped
+    /// if the kept histograms would exceed half of `room` bytes.
     pub fn keep_for_next_root(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
         if let Some(carry) = &mut self.carry
@@ -136,9 +136,10 @@ enum HistogramPlan<C> {
     Given(OpenNode<C>, NodeHistogram<C>),
     /// The histogram of each node is built from its rows.
     Built(Vec<OpenNode<C>>),
-    /// The first node is built from its rows; the second is the given parent minus the first.
+    /// The histogram of the first node is built from its rows. The second node's is the given histogram of the parent
+    /// minus the first node's.
     Halves([OpenNode<C>; 2], NodeHistogram<C>),
-    /// No histogram is needed, and this one of the parent is left over.
+    /// No histogram is needed, so the given histogram of the parent is left over.
     Unused(NodeHistogram<C>),
 }
 

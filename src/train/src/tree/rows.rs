@@ -1,5 +1,5 @@
-//! Assignment of rows to nodes. In each partition, the rows of a node are stored contiguously and in dataset order,
-//! each with its target.
+//! Assigns rows to nodes. In each partition, the rows of a node are stored contiguously and in dataset order. Each
+//! row is stored with its *target*, the quantised gradient (and weight) that the row contributes to sums.
 
 use super::cell::Cell;
 use super::split::FoundSplit;
@@ -94,7 +94,7 @@ impl<C: Cell> RowSets<C> {
         Ok(())
     }
 
-    /// Like [`RowSets::split`], but no split may apply to a child of another.
+    /// Like [`RowSets::split`], but no split may apply to a child that another of these splits creates.
     fn split_independent(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
         let layout = &data.binning.layout;
         let places: Vec<_> = splits

@@ -26,7 +26,7 @@ pub struct FoundSplit {
     pub feature: u32,
     /// Rows with at most this code go left.
     pub code: u32,
-    /// Rows with at most this value go left. These are the same rows as by `code`.
+    /// Rows with at most this value go left. These are the same rows as those selected by `code`.
     pub threshold: f32,
     /// Code of missing values, if the feature has one.
     pub missing_code: Option<u32>,
@@ -55,7 +55,8 @@ pub struct Cut {
 }
 
 impl SplitRules {
-    /// Returns the score of a node with these sums: G^2 / (H + lambda), in units of the loss.
+    /// Returns the score of a node: G^2 / (H + lambda), where G is the sum of gradients and H the sum of weights or
+    /// hessians.
     #[inline]
     pub fn score(&self, sums: GradientSums) -> f64 {
         self.score_of(sums.gradient as f64 / self.scale.gradient, sums.weight as f64 / self.scale.weight)
@@ -136,13 +137,13 @@ impl NodeTotals {
             units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
             weight_unit: 1.0 / rules.scale.weight,
             lambda: rules.lambda,
-            // Slightly below the minimum to tolerate rounding errors, and never negative.
+            // This limit is slightly below the minimum, to tolerate rounding errors, and never negative.
             least_weight: (rules.min_weight * (1.0 - 1e-12) + rules.lambda).max(0.0),
             least_count: rules.min_data.max(1) as f64,
         }
     }
 
-    /// Updates the best cut. Ties go to the first cut.
+    /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.
     #[inline(always)]
     fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
         let mut sum = start;
@@ -164,7 +165,8 @@ impl NodeTotals {
         }
     }
 
-    /// Returns the score of each cut: G_l^2 / W_l + G_r^2 / W_r, computed as a single fraction because division is
+    /// Returns the score of each cut: G_l^2 / W_l + G_r^2 / W_r, where G is the sum of gradients on the left or right
+    /// side, and W is the sum of weights plus lambda. The score is computed as a single fraction, because division is
     /// slow.
     #[inline(always)]
     fn scores<C: Cell>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {

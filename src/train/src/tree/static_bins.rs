@@ -1,4 +1,5 @@
-//! Static candidates: the boundaries of the dataset's bins (PLANET).
+//! Finds splits whose candidate thresholds are the bin boundaries, which are computed once before training, as in PLANET
+//! (Panda et al. 2009).
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};

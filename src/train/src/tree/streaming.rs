@@ -1,10 +1,10 @@
-//! Streaming candidates, which are quantiles of streaming histograms. The histograms are rebuilt for every node
-//! (pGBRT).
+//! Finds splits whose candidate thresholds are quantiles of streaming histograms, which are rebuilt for every node,
+//! as in pGBRT (Tyree et al. 2011).
 //!
-//! Each worker has a contiguous range of partitions. It inserts the values of a node's rows into a histogram of b bins,
-//! in ascending order and with equal values together, which gives the same bins as inserting them one by one. The
-//! master merges the histograms of the workers in order and scores splits with the interpolated sums. The values of a
-//! feature with more than `value_groups` distinct values are first combined into groups.
+//! Each worker has a contiguous range of partitions. It inserts the values of a node's rows into a histogram of b
+//! bins, in ascending order and with equal values together, which gives the same bins as inserting them one by one.
+//! Then the histograms of all workers are merged in order, and splits are scored with interpolated sums. If a feature
+//! has more than `value_groups` distinct values, neighbouring values are first combined into groups.
 //!
 //! A single worker has all rows, so its sums by code are the same as with static bins. In this case, the larger of two
 //! siblings is also computed by subtraction, and partitioning does not affect the results.

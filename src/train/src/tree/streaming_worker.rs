@@ -1,5 +1,6 @@
-//! A worker of streaming candidates (pGBRT). It sums the rows of a node by code and inserts the sums into streaming
-//! histograms, one per feature. On a cluster, it sends the histograms to the driver.
+//! Builds the streaming histograms of one worker, which has some of the rows; see `streaming.rs`. A worker sums the
+//! rows of a node by code (bin number) and inserts the sums into streaming histograms, one per feature. On a cluster,
+//! it sends the histograms to the driver.
 
 use super::cell::{Cell, GradientSums, Scale};
 use super::centroids::{Centroid, StreamingHistogram};

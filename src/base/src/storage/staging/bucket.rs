@@ -1,11 +1,13 @@
-//! Staging for an output prefix in an object store. Every file is a multipart upload that is completed only at the
-//! end, so that listings do not show it earlier. Then the marker object is written, on condition that the previous
-//! marker has not changed, or that there is still none. The metadata of the marker contains the id of this run. If
-//! the response to the request is lost and the retry fails, the id shows whether this run wrote the marker.
+//! Writes an output below a prefix of an object store, so that all its files become visible together. Every file is a
+//! multipart upload that is completed only at the end, so that listings do not show the file earlier. Then the marker
+//! object, which lists the files of the output, is written, on condition that the previous marker has not changed, or
+//! that there still is no marker. The metadata of the marker contains the id of this run. If the response to the
+//! write request is lost and the retry fails, the id shows whether this run wrote the marker.
 //!
 //! File names contain a hash of the content, so runs with the same input write the same objects, and a reader may
 //! need an object long after its marker was replaced. Replaced files are therefore not removed at once, but at a
-//! later commit, by the run that holds the turn (see `turn.rs` and `history.rs`).
+//! later commit, by the run that holds the *turn*, which is the right of one run at a time to publish (see `turn.rs`
+//! and `history.rs`).
 
 use super::history::{GRACE, History};
 use super::turn::{Turn, read_version};
@@ -240,7 +242,7 @@ impl BucketStaging {
     /// Makes the files visible and replaces the current marker, if any, with the new one.
     fn publish(&mut self, turn: &mut Turn, marker: &[u8], notes: &mut Notes) -> Result<()> {
         /// Maximum number of attempts. An attempt fails if another run replaces the marker first, which can happen
-        /// only without a turn.
+        /// only if this run does not hold the turn.
         const TRIES: usize = 20;
         let shown = self.shown.clone();
         let failed = |error: object_store::Error| shown.store_error("write", &error);
@@ -274,8 +276,8 @@ impl BucketStaging {
         ))
     }
 
-    /// Removes the saved copy of the old marker if the old marker is still the current one, because publishing
-    /// failed.
+    /// Cleans up after publishing failed: removes the saved copy of the old marker, provided that the old marker is
+    /// still the current one.
     fn unnote(&self, turn: &mut Turn, old: Option<Bytes>) {
         if let Some(old) = old
             && turn.hold()
@@ -322,8 +324,8 @@ impl BucketStaging {
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
-    /// Removes files that this run made visible and that no marker lists, other than the marker `noted`, of which
-    /// this run saved a copy. Also removes that copy.
+    /// Removes the files that this run made visible, except those that the current marker or a saved copy of a marker
+    /// lists. The saved copy of the marker `noted` does not count and is removed, too.
     fn tidy(&mut self, turn: &mut Turn, noted: Option<&[u8]>) {
         let is_visible =
             |file: &StagedObject| matches!(file.state, UploadState::Visible | UploadState::Unwanted);
@@ -345,11 +347,11 @@ impl BucketStaging {
 /// The copies of markers that a run saved before it published its output.
 #[derive(Default)]
 struct Notes {
-    /// Whether this run was the first to save a copy of its own marker.
+    /// Whether this run saved a copy of its own marker, and no copy of an equal marker existed before.
     ours: bool,
-    /// Whether an earlier run had already saved a copy of the same marker.
+    /// Whether an earlier run had already saved a copy of an equal marker.
     earlier: bool,
-    /// The marker that this run replaces, if it differs from its own.
+    /// The marker that this run replaces, if it differs from the marker of this run.
     old: Option<Bytes>,
 }
 
@@ -455,7 +457,7 @@ mod tests {
         staging.keep(spool, name).unwrap();
     }
 
-    /// Writes an output with the files `names`. The marker lists them.
+    /// Writes an output that consists of the files `names` and a marker that lists these files.
     fn write(target: &Location, names: &str, grace: Duration) {
         let mut staging = begin(target, grace);
         names.split(' ').for_each(|name| keep(&mut staging, name));

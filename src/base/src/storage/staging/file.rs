@@ -1,4 +1,4 @@
-//! Writing a single output file atomically. If a file exists at the target, it is replaced in the same step.
+//! Writes a single output file atomically. If a file exists at the target, it is replaced in the same step.
 //!
 //! A local file is written next to the target under a hidden name, locked while in use, and renamed at the end. An
 //! object is buffered and then uploaded in one request, or in a multipart upload that becomes visible when it is
@@ -32,8 +32,8 @@ enum FileSink {
 }
 
 impl FileOutput {
-    /// Prepares to write a file at a path that the user chose. Fails if the path is hidden, or if a file exists that
-    /// the guard does not permit to replace.
+    /// Prepares to write a file at a path that the user chose. Fails if the path is hidden, or if a file exists and
+    /// the guard does not permit replacing it.
     pub fn guarded(target: &Location, guard: Guard) -> Result<Self> {
         refuse_hidden(target)?;
         let output = FileOutput { guard: Some(guard), ..FileOutput::create(target)? };

@@ -1,11 +1,11 @@
-//! Bookkeeping of the files below a prefix of an object store that do not belong to the current output: files of
+//! Keeps track of the files below a prefix of an object store that do not belong to the current output: files of
 //! replaced outputs, which readers may still need, and files of runs that failed.
 //!
 //! The marker of an output lists its files. Before a run makes a file visible, it saves a copy of the marker that
 //! will list the file. Before it replaces a marker, it saves a copy of the old marker. Each copy is a separate object
 //! whose name contains a hash of its content. Every visible file is therefore listed by the current marker or by a
 //! copy. Files that are listed only by copies older than [`GRACE`] are no longer needed, and the run that holds the
-//! turn removes them.
+//! turn (the right to publish, see `turn.rs`) removes them.
 
 use super::turn::Turn;
 use crate::storage::border::{retry, wait};
@@ -43,7 +43,7 @@ impl History {
         self.prefix.clone().join(format!("{}-{}.json", self.stem(), &digest[..16]))
     }
 
-    /// Saves a copy of a marker. The files that it lists are kept for the grace period from now on.
+    /// Saves a copy of a marker. The files that the marker lists are kept for the grace period from now on.
     pub(super) fn note(&self, marker: &[u8]) -> object_store::Result<()> {
         let (path, marker) = (self.path_of(marker), Bytes::copy_from_slice(marker));
         wait(retry(|| self.store.put(&path, PutPayload::from(marker.clone())))).map(drop)
@@ -59,15 +59,14 @@ impl History {
         }
     }
 
-    /// Removes the saved copy of a marker. Errors are ignored, because old copies are removed after the grace period
-    /// anyway.
+    /// Removes the saved copy of a marker. Errors are ignored, because a later run removes old copies anyway.
     pub(super) fn forget(&self, marker: &[u8]) {
         let path = self.path_of(marker);
         let _ = wait(retry(|| self.store.delete(&path)));
     }
 
     /// Removes those of the files `names` that are listed neither by the current marker nor by a saved copy. The
-    /// saved copy of the marker `but_for` is disregarded.
+    /// saved copy of the marker `but_for` does not count.
     pub(super) fn remove_unnamed(
         &self,
         names: &[String],

@@ -1,5 +1,6 @@
-//! Staging for a local output directory. The staging directory is next to the target, so that one rename publishes
-//! it. It is locked while in use, so that later runs can distinguish it from the leftovers of a killed run.
+//! Writes a local output directory atomically. All files are first written to a staging directory next to the target,
+//! so that one rename publishes them. The staging directory is locked while in use, so that later runs can
+//! distinguish it from the leftovers of a killed run.
 
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
@@ -288,7 +289,7 @@ pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
 fn remove_unless_held(path: &Path) {
     let Ok(leftover) = File::open(path) else { return };
     if matches!(leftover.try_lock(), Err(TryLockError::WouldBlock)) {
-        return; // another process is writing or reading it
+        return; // another process is writing or reading the file or directory
     }
     // `leftover` stays locked until the removal is complete, so that no reader opens it.
     tracing::debug!(path = %path.display(), "removing a leftover");

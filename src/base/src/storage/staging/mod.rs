@@ -1,5 +1,6 @@
-//! Atomic outputs. All files of an output are first written where readers do not see them. One final step, which is a
-//! rename or the conditional write of one object, makes them visible together.
+//! Writes outputs atomically. All files of an output are first staged, that is, written to a place where readers do
+//! not see them. One final step, which is a rename or the conditional write of one object, makes all files visible
+//! together. An output of several files contains a *marker*, which is a file that lists the others.
 
 mod bucket;
 mod file;
@@ -63,7 +64,7 @@ impl Staging {
         }
     }
 
-    /// Finishes a file and gives it its name.
+    /// Finishes a file and gives it its final name.
     pub fn keep(&mut self, file: StagedFile, name: &str) -> Result<()> {
         match (self, file) {
             (Staging::Local(local), StagedFile::Local { file, path }) => local.keep(file, &path, name),

@@ -1,7 +1,7 @@
-//! The right of one run at a time, called the turn, to publish files below a prefix of an object store and to clean
+//! Manages the *turn*: the right of one run at a time to publish files below a prefix of an object store and to clean
 //! up there. To take the turn, a run creates an object on condition that none exists, and then rewrites the object
 //! every few seconds. If the object stops changing, the run that created it is dead. Another run may then overwrite
-//! the object, on condition that it is still unchanged.
+//! the object, on condition that the object is still unchanged.
 //!
 //! A store without conditional requests (`AWS_CONDITIONAL_PUT=disabled`) has no turns. There, the last writer wins,
 //! and nothing is cleaned up.
@@ -21,7 +21,7 @@ const BEAT: Duration = Duration::from_secs(5);
 /// Time without a change of the object after which the run that holds the turn is presumed dead.
 const DEAD: Duration = Duration::from_secs(20);
 
-/// The right to publish below a prefix. It is given up when this value is dropped.
+/// The right to publish below a prefix. Dropping this value gives up the right.
 pub(super) struct Turn {
     store: Arc<dyn ObjectStore>,
     path: Path,
@@ -41,8 +41,8 @@ enum State {
 }
 
 impl Turn {
-    /// Waits for the turn. Fails if it takes longer than `patience`; `None` means to wait until the user interrupts.
-    /// `shown` is the location for messages.
+    /// Waits for the turn. Fails if the wait is longer than `patience`. If `patience` is `None`, waits until the turn
+    /// is free or the user interrupts. `shown` is the location for messages.
     pub(super) fn take(
         store: &Arc<dyn ObjectStore>,
         path: Path,

@@ -144,7 +144,7 @@ impl DelimitedDecoder {
             let written = record.field(place);
             let field = written.trim_ascii();
             match role {
-                // Ids keep surrounding blanks.
+                // Blanks at the start and end of an id are part of the id.
                 ColumnRole::Query => {
                     text_of(record, place, written)?;
                     if field.is_empty() {

@@ -1,8 +1,8 @@
 //! Decodes text in the formats of LETOR, SVMlight, Yahoo and LightGBM: `label qid:ID index:value ... #docid = ID
 //! ...`.
 //!
-//! An ordinary line is read in one pass without allocation. Unusual tokens, such as exponents and `NULL`, take a slow
-//! path.
+//! An ordinary line is read in one pass without allocation. Unusual tokens, such as exponents and `NULL`, are read by
+//! slower code.
 
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
 use super::{Decoder, Lines, checked_label, is_blank};

@@ -1,5 +1,5 @@
-//! Decoders that convert input bytes to rows. They perform no I/O, but receive whole lines and the number of the
-//! first line.
+//! Converts input bytes to rows. Decoders perform no I/O: they receive whole lines, or batches of Parquet rows, from
+//! the caller.
 
 pub mod batch;
 pub mod delimited;

@@ -1,4 +1,5 @@
-//! LightGBM's text format: `key=value` lines for the model and then for every tree, with lists separated by spaces.
+//! Defines constants of LightGBM's text format, which `read.rs` and `write.rs` share. The format has `key=value`
+//! lines for the model and then for every tree, with lists separated by spaces.
 //!
 //! Numbers are 64-bit floats, and values go left if they are at most the threshold, as in planetree. So scores are
 //! identical to the bit. Each split defines whether missing values (NaN) count as zero, go left or go right.

@@ -85,8 +85,9 @@ fn categorical_features(features: &[ModelFeature]) -> Vec<usize> {
     (0..features.len()).filter(|index| !features[*index].words.is_empty()).collect()
 }
 
-/// Adds the base score to the trees, because LightGBM's format has no base score. In a sum, it becomes a first tree
-/// with a single leaf, which keeps the order of additions. In a mean, it is added to the value of every node.
+/// Adds the base score to the trees, because LightGBM's format has no base score. In a sum, the base score becomes a
+/// first tree with a single leaf, which keeps the order of additions. In a mean, the base score is added to the value
+/// of every node.
 fn add_base_score(ensemble: &TreeEnsemble, trees: &mut Vec<Vec<BinaryNode>>) {
     let constant = |value| vec![BinaryNode { split: None, value, cover: 0.0 }];
     let base_score = ensemble.base_score;

@@ -1,4 +1,5 @@
-//! XGBoost's JSON format, as written by its `save_model` to a file with the extension `.json`.
+//! Defines the structures of XGBoost's JSON format, which `read.rs` and `write.rs` share. XGBoost's `save_model`
+//! writes this format to files with the extension `.json`.
 //!
 //! Values are 32-bit floats. They go left if they are less than the threshold, whereas in planetree they go left if
 //! they are at most the threshold. So planetree's threshold is the largest float below XGBoost's threshold. Leaf values

@@ -152,8 +152,8 @@ fn tree_of(
         tree.right_children.push(split.map_or(-1, |split| split.right as i64));
         tree.loss_changes.push(split.map_or(0.0, |split| split.gain.min(f64::from(f32::MAX)) as f32));
         tree.split_indices.push(split.map_or(0, |split| split.feature));
-        // `value <= threshold` is the same as `value < next_up(threshold)`. The largest float has no finite successor.
-        // With this threshold, values equal to it go right instead of left.
+        // `value <= threshold` is the same as `value < next_up(threshold)`. The largest float has no finite
+        // successor, so this threshold is written unchanged, and values equal to it go right instead of left.
         tree.split_conditions.push(split.map_or(value, |split| split.threshold.next_up().min(f32::MAX)));
     }
     tree

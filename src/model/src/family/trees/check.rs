@@ -1,4 +1,4 @@
-//! Validation of trees: every node but the root has one parent, which precedes it, so prediction always terminates.
+//! Validates trees: every node but the root has one parent, which precedes it, so prediction always terminates.
 
 use super::tree::{Branch, Split, Tree};
 

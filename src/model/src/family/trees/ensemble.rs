@@ -1,4 +1,4 @@
-//! Ensembles of trees, which implement [`Family`].
+//! Defines ensembles of trees, which implement [`Family`].
 
 use super::rows::{append_row, tree_rows};
 use super::scorer::TreeScorer;
@@ -38,7 +38,7 @@ impl Combine {
     }
 }
 
-/// An ensemble of trees. Their values are combined into one value per document.
+/// An ensemble of trees, whose values are combined into one value per document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEnsemble {
     /// How the values of the trees are combined.

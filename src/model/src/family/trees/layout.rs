@@ -1,4 +1,5 @@
-//! Flattens a tree into binary tests on planes, which `planes.rs` defines.
+//! Flattens a tree into a list of binary tests. Feature values are encoded as bytes for scoring, and a test compares
+//! the bytes in a plane, which is an array with one byte per row (`planes.rs`).
 
 use super::planes::{MissingSide, PlaneTest, Planes};
 use super::tree::{Branch, Split, Tree};

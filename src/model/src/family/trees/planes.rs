@@ -2,6 +2,8 @@
 //! number of its feature's thresholds that it is above. That number fits in a byte, and vector instructions compare
 //! many bytes at a time.
 //!
+//! Vocabulary:
+//!
 //! - a *block* is a group of rows that are scored together;
 //! - a *threshold chunk* is up to [`CHUNK`] thresholds of one feature, in ascending order;
 //! - a *plane* contains one code for each row of a block: the number of thresholds in a chunk that the row's value is
@@ -74,7 +76,7 @@ struct ThresholdChunk {
 #[derive(Debug)]
 enum Thresholds {
     Few(Vec<f32>),
-    /// Padded with infinity, which no value is above.
+    /// The thresholds, padded with infinity, which no value is above.
     Many(Box<[f32; 256]>),
 }
 

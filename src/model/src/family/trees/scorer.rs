@@ -1,5 +1,5 @@
-//! Scores rows with trees. The values of the trees are added in order, so that scores are identical to the bit to those
-//! of training. Training relies on this when it rebuilds its state from a model.
+//! Scores rows with trees. The values of the trees are added in order, so that scores are identical to the bit to the
+//! scores that training computes. Training relies on this when it rebuilds its state from a model.
 
 use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
 use super::ensemble::{Combine, TreeEnsemble};

@@ -1,4 +1,4 @@
-//! A tree as a list of nodes: the root is first, and parents come before their children.
+//! Defines a tree as a list of nodes: the root is first, and parents come before their children.
 
 /// The branch that a row takes at a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

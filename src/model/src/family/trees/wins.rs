@@ -1,9 +1,9 @@
-//! Scores of pairwise models. Such a model predicts, from the difference of two documents' features, the probability
-//! that the first document is better. A document's score is the mean of that probability over the other documents of
-//! its query.
+//! Computes the scores of pairwise models. Such a model predicts, from the difference of two documents' features, the
+//! probability that the first document is better. A document's score is the mean of that probability over the other
+//! documents of its query.
 
-/// Maximum number of comparisons in which a document comes first. It comes second in equally many comparisons. Without
-/// a limit, the cost of a query would be quadratic in its number of documents.
+/// Maximum number of comparisons in which a document is the first of the two documents. It is the second in equally
+/// many comparisons. Without a limit, the cost of a query would be quadratic in its number of documents.
 const MAX_OPPONENTS: usize = 64;
 
 /// Returns the scores of a query's documents. `documents` has `width` values per document. `predict` computes, for each

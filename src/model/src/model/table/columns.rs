@@ -1,4 +1,4 @@
-//! The columns of a model file.
+//! Defines the columns of a model file, and converts rows of a model to columns and back.
 
 use crate::family::{Branch, ModelFeature, ModelRow};
 use arrow::array::{

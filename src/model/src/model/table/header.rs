@@ -1,4 +1,4 @@
-//! The header of a model file: a JSON value with everything except the rows.
+//! Writes and reads the header of a model file: a JSON value with everything except the rows.
 
 use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
 use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part};

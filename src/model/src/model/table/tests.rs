@@ -208,7 +208,7 @@ fn a_forged_file_is_rejected() {
         let error = forge(&location, &header, Some(rows)).to_string();
         assert!(error.contains("not a valid model: ") && error.contains(problem), "{problem}: {error}");
     }
-    // With the expected number of rows, the file passes the row count, and the values are checked.
+    // With the expected number of rows, the file passes the check of the row count, and the values are checked.
     let header = header.replace("\"rows\":10", "\"rows\":6");
     let infinite = replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])));
     let error = forge(&location, &header, Some(&infinite)).to_string();

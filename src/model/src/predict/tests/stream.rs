@@ -1,4 +1,4 @@
-//! Tests prediction from the conversion of text to the scores.
+//! Tests the whole path of prediction, from the conversion of text to the scores.
 
 use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::{PredictReport, PredictedGroup, predict, scores_of};

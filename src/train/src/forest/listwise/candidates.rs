@@ -1,4 +1,5 @@
-//! Candidate cuts of a node by one feature, with the scores of both sides.
+//! Collects the candidate splits of a node on one feature, with the scores of both sides. A cut sends documents
+//! to the left if their code (bin number) is at most a given value.
 
 use super::sums::{LabelUnits, ListSums};
 use crate::bins::FeatureBins;
@@ -67,7 +68,8 @@ impl CodeSums {
 pub struct Cuts {
     /// Index of the feature among the features sampled for the node.
     pub place: usize,
-    /// Last code on the left of each cut. `above` contains the first code on the right that occurs.
+    /// Last code on the left of each cut. The entry in `above` is the first code on the right that occurs in the
+    /// node, or `None` if there are only missing values on the right.
     codes: Vec<u8>,
     above: Vec<Option<u8>>,
     missing_left: bool,
@@ -75,7 +77,7 @@ pub struct Cuts {
     pub left: Vec<f64>,
     /// Score of the right side of each cut.
     pub right: Vec<f64>,
-    /// For each code that occurs, the index of the first cut with the code's documents on the left.
+    /// For each code that occurs, the index of the first cut that has the documents with this code on the left.
     first: Vec<u16>,
 }
 
@@ -177,7 +179,7 @@ pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
     }
 }
 
-/// Returns whether missing values should be tried on both sides, that is, whether the node has any.
+/// Returns whether the node has missing values, so that they must be tried on both sides.
 pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

@@ -1,9 +1,10 @@
-//! Grows a tree whose splits are chosen by the ranking of whole queries.
+//! Grows a tree whose splits are chosen by the expected NDCG of whole queries.
 //!
-//! Leaves are split one at a time, with all other leaves fixed (algorithm 4 of the paper). Each split takes three
-//! passes over the partitions. The first pass sums the labels of the leaf by code, which gives the scores of both sides
-//! of every cut. The second pass computes how the worth of all lists changes from cut to cut. The third pass applies
-//! the best cut and updates the worth of the lists. The results of several partitions can be added.
+//! Leaves are split one at a time, with all other leaves fixed (algorithm 4 of Ibrahim & Carman 2016). Each split
+//! takes three passes over the partitions. The first pass sums the labels of the leaf by code (bin number), which
+//! gives the scores of both sides of every cut. The second pass computes how the worth (expected NDCG in integer
+//! units) of all lists (queries) changes from cut to cut. The third pass applies the best cut and updates the worth
+//! of the lists. The results of several partitions can be added.
 
 use super::candidates::{CodeSums, Cuts, tries_both_sides};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
@@ -30,9 +31,9 @@ pub struct ListwiseRules {
     pub depth: u32,
     /// Minimum number of rows on either side of a split.
     pub min_rows: i64,
-    /// Minimum gain; the gain of a split must be above it.
+    /// The gain of a split must be above this number.
     pub min_gain: f64,
-    /// Minimum number of rows in a node for which several threads are used.
+    /// Nodes with at least this many rows are processed by several threads.
     pub worth_sharing: i64,
     /// Random seed.
     pub seed: u64,
@@ -45,11 +46,11 @@ pub struct ListwiseContext<'a> {
     pub data: &'a BinnedData,
     /// Codes of each partition.
     pub codes: &'a [Codes],
-    /// Quantisation of labels and weights.
+    /// Units in which labels and weights are represented as integers.
     pub units: LabelUnits,
 }
 
-/// A tree, and the expected NDCG of its lists during growth.
+/// A tree, and the expected NDCG of its training queries while it was grown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseTree {
     /// The tree.
@@ -62,7 +63,8 @@ pub struct ListwiseTree {
     pub deepest: Vec<(u32, Vec<u32>)>,
 }
 
-/// Maximum rounding error per row of a list, in units. The gain of a split must exceed the total error.
+/// Maximum rounding error per row of a node, in units of worth. The gain of a split must exceed the total error of
+/// the node's rows.
 pub const ROUNDINGS: i64 = 64;
 
 struct ListPartition<'a> {
@@ -101,7 +103,7 @@ struct BestListCut {
     scores: [f64; 2],
 }
 
-/// Grows the tree with this number. The rows must be ascending and consist of whole queries.
+/// Grows tree number `tree` on `rows`, which must be ascending and consist of whole queries.
 pub fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,
@@ -277,7 +279,8 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// Returns the cut with the largest gain. Ties go to the earlier feature and the lower cut.
+    /// Returns the cut with the largest gain. If several cuts have this gain, the first one is returned: features are
+    /// in ascending order, and so are the cuts of each feature.
     fn best(&self, node: u32, features: &[u32]) -> Option<BestListCut> {
         let ListBuffers { cuts, used, steps, .. } = &self.buffers;
         let mut most = ROUNDINGS * self.sums[node as usize].rows;
@@ -302,7 +305,7 @@ impl ListwiseGrowth<'_> {
             .then_some(BestListCut { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }
 
-    /// Third pass: applies a split.
+    /// Third pass: applies a split to the lists of all partitions.
     fn make(&mut self, node: u32, found: &BestListCut) {
         let BestListCut { split, scores } = *found;
         let binning = &self.context.data.binning;

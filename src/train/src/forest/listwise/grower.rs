@@ -1,4 +1,5 @@
-//! Grower for forests with listwise splits on all levels, or only on the top levels.
+//! Grows the trees of a forest with listwise splits, which are chosen by the ranking of whole queries. All levels of
+//! a tree are listwise, or only the top levels.
 
 use super::grow::{ListwiseContext, ListwiseRules, grow};
 use super::measure::NdcgVariant;
@@ -14,11 +15,11 @@ use planetree_base::error::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Minimum number of rows in a node for which several threads are used.
+/// Nodes with at least this many rows are processed by several threads.
 const WORTH_SHARING: i64 = 16_384;
 
-/// Memory per row of a growing tree, in bytes: its document, a copy of the document while documents are moved, a tie,
-/// and its codes for some features.
+/// Memory per row of a tree that is being grown, in bytes: the row's document, a copy of the document while documents
+/// are moved, a tie (`lists.rs`), and the row's codes for some features.
 pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
@@ -31,8 +32,8 @@ struct ListGrower<'a> {
     below: Option<Box<dyn GrowBelow + 'a>>,
 }
 
-/// Creates the grower for these parameters. `below` contains the number of listwise levels and the grower of the levels
-/// below them.
+/// Creates the grower for these parameters. `below` contains the number of listwise levels and the grower of the
+/// levels below them; it is `None` if all levels are listwise.
 pub fn grower<'a>(
     parameters: &'a ForestSettings,
     splits: &ListwiseParameters,

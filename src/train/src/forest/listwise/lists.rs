@@ -1,4 +1,6 @@
-//! The lists of one partition: the documents of each node, and the ties of every list, ordered by score.
+//! Stores the lists of one partition: the documents of each node, and the ties of every list, ordered by score. A
+//! list is a query with its documents, and a tie consists of the documents of a list that are in the same leaf. The
+//! worth of a list is its expected NDCG in integer units.
 //!
 //! All documents of a query are in the same partition, so a partition can rank its lists alone. The results of several
 //! partitions can be added.
@@ -17,11 +19,11 @@ pub struct ListDocument {
     pub row: u32,
     /// Index of the document's list.
     pub list: u32,
-    /// Gain of the document, in units.
+    /// Gain of the document, in integer units.
     pub gain: i32,
-    /// Label times weight in units, summed over all copies.
+    /// Label times weight in integer units, summed over all copies of the document in the sample.
     label: i32,
-    /// Weight in units, summed over all copies.
+    /// Weight in integer units, summed over all copies of the document in the sample.
     weight: i32,
     /// Number of copies of the document in the sample.
     copies: u32,
@@ -50,7 +52,7 @@ pub struct Tie {
     pub leaf: u32,
 }
 
-/// Some documents of a list.
+/// Number and total gain of some documents of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TiePart {
     /// Number of documents.
@@ -149,7 +151,7 @@ fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<
     })
 }
 
-/// Returns the extent of the lists that were sampled from a partition.
+/// Returns the size and value ranges of the lists that were sampled from a partition.
 pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
@@ -270,7 +272,7 @@ impl<'a> Lists<'a> {
         self.worths[list as usize]
     }
 
-    /// Returns the ties of a list in descending order of score. Leaves with equal scores are adjacent.
+    /// Returns the ties of a list in descending order of score. Ties with equal scores are adjacent.
     #[inline]
     pub fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;
@@ -305,7 +307,8 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Moves the documents that go left to the front, keeping the order on both sides. Returns their number.
+    /// Moves the documents that go left to the front, keeping the order on both sides. Returns the number of
+    /// documents that go left.
     fn divide(&mut self, made: &MadeSplit, column: Option<&FeatureCodes<'_>>) -> usize {
         let documents = &mut self.documents[self.nodes[made.node as usize].clone()];
         self.spare.clear();
@@ -361,7 +364,7 @@ fn part_of(documents: &[ListDocument], list: u32) -> TiePart {
     part
 }
 
-/// Computes the worth of a list from its ties, which must be sorted. Leaves with equal scores form one tie.
+/// Computes the worth of a list from its ties, which must be sorted. Ties with equal scores are treated as one tie.
 pub fn worth_of(ties: &[Tie], factor: f64, measure: &NdcgMeasure) -> i64 {
     let (mut start, mut worth) = (0, 0);
     for level in ties.chunk_by(|one, other| one.score == other.score) {

@@ -1,8 +1,11 @@
-//! Computes the worth of ties: their contribution to the expected NDCG of a list, in integer units.
+//! Computes the worth of ties: their contribution to the expected NDCG of a list, in integer units. A list is a query
+//! with its documents, and a tie consists of documents with equal scores. Equation and table numbers are those of
+//! Ibrahim & Carman (2016).
 //!
-//! Documents with equal scores share the mean gain of their tie (eq. 13), so the worth of a tie is its mean normalised
-//! gain times the sum of the discounts of its ranks. This product is rounded once, to a scale that is the same for all
-//! queries of a tree. After that, only integers are added, so the order of addition does not matter.
+//! All documents of a tie have the same expected gain, the mean gain of the tie (eq. 13). So the worth of a tie is
+//! its mean normalised gain times the sum of the discounts of its ranks. This product is rounded once, to a unit that
+//! is the same for all queries of a tree. After that, only integers are added, so the order of addition does not
+//! matter.
 
 use crate::config::ForestSettings;
 use crate::tree::Scale;
@@ -31,7 +34,8 @@ impl NdcgVariant {
     }
 }
 
-/// Size and value ranges of the lists of a tree, from which the scale is computed. Several extents can be merged.
+/// Size and value ranges of the lists of a tree, from which the integer units are chosen. Several extents can be
+/// merged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Extent {
     /// Length of the longest list.
@@ -58,14 +62,14 @@ impl Extent {
 #[derive(Debug, Clone)]
 pub struct NdcgMeasure {
     gain: Gain,
-    /// Prefix sums of the discounts, which are the total discount before each rank.
+    /// Prefix sums of the discounts: for each rank, the sum of the discounts of all ranks before it.
     before: Vec<f64>,
     gain_units: f64,
     /// Number of units that represent an NDCG of 1 for a list of weight 1.
     units: f64,
 }
 
-/// Number of bits of the finest unit, for which [`round`] is exact.
+/// Maximum number of bits of a list's worth. [`round`] is exact for such numbers.
 const FINEST: u32 = 48;
 
 impl NdcgMeasure {
@@ -80,7 +84,7 @@ impl NdcgMeasure {
             }
             before.push(sum);
         }
-        // The scale keeps the total worth of all lists below 2^62.
+        // The unit is chosen such that the total worth of all lists stays below 2^62.
         let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
         let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
         NdcgMeasure {
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_example_of_table_iii_comes_out() {
-        // Seven documents in leaves with scores 1.7, 0.9 and 0.4. The last column of the table has their expected
+        // Seven documents in leaves with scores 1.7, 0.9 and 0.4. The last column of table III has their expected
         // gains.
         let measure = measure(Discount::Log2, None);
         let labels = [0.0f32, 2.0, 1.0, 1.0, 0.0, 1.0, 1.0];
@@ -165,7 +169,7 @@ mod tests {
             worth += measure.worth(measure.mean_gain(*gains, count, factor), start, count);
             start += count;
         }
-        // Compute the same with eq. 11 and 12.
+        // Compute the expected NDCG with eq. 11 and 12.
         let discount = |rank: f64| 1.0 / (rank + 1.0).log2();
         let expected_dcg = 4.0 / 3.0 * (discount(1.0) + discount(2.0) + discount(3.0))
             + 0.5 * (discount(4.0) + discount(5.0))

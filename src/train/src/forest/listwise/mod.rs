@@ -1,9 +1,12 @@
-//! Listwise trees, whose splits are chosen by the ranking of whole queries (RF-list of Ibrahim & Carman).
+//! Grows listwise trees, whose splits are chosen by the ranking of whole queries. This is the method RF-list of
+//! Ibrahim & Carman, "Comparing pointwise and listwise objective functions for random-forest-based learning-to-rank"
+//! (2016).
 //!
 //! Vocabulary: a *list* is a query with all its documents; a *tie* consists of the documents of a list that have the
-//! same score because they are in leaves with equal scores; *worth* is expected NDCG in integer units, so the worth of
-//! a tie is its contribution to the NDCG of its list; a *slot* is the position of a score among the ties of a list; a
-//! *step* is the change of a list's worth from one cut to the next.
+//! same score because they are in the same leaf or in leaves with equal scores; *worth* is expected NDCG in integer
+//! units, so the worth of a tie is its contribution to the NDCG of its list; a *slot* is the position of a score
+//! among the ties of a list; a *cut* is a candidate split; a *step* is the change of a list's worth from one cut to
+//! the next.
 
 mod candidates;
 mod grow;

@@ -1,5 +1,5 @@
-//! The order in which leaves are split. The gain of a listwise split depends on all other leaves, so the order matters
-//! (section 4.3.3 of the paper).
+//! Determines the order in which leaves are split. The gain of a listwise split depends on all other leaves, so the
+//! order matters (section 4.3.3 of Ibrahim & Carman 2016).
 
 use crate::config::LeafOrder;
 use planetree_base::random::Stream;
@@ -27,7 +27,7 @@ pub struct Queue {
 enum LeafQueue {
     Line(VecDeque<u32>),
     Crowd(Vec<u32>),
-    /// The leaf with the largest key first. Ties go to the leaf with the lowest index.
+    /// The leaf with the largest key comes first. If keys are equal, the leaf with the lowest index comes first.
     Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&PendingLeaf) -> u64),
 }
 

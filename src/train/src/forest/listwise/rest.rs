@@ -1,10 +1,11 @@
-//! The rest of a list without the documents of one node, and the worth of the list when these documents are reinserted
-//! at any score, either together or in two parts.
+//! Computes the worth (expected NDCG in integer units) of a list after the documents of one node are removed from it
+//! and reinserted at any score, either together or in two parts. A list is a query with its documents.
 //!
-//! A slot is the position of a score: slot 2i is between ties i - 1 and i, and slot 2i + 1 is equal to tie i. Ties
-//! above the higher part keep their ranks. Ties between the two parts move down by the number of documents in the
-//! higher part, and ties below the lower part move down by the number of documents in both. The worths of moved ties
-//! are cached as prefix sums, so that any placement takes only a few lookups.
+//! The remaining documents with equal scores form ties. A slot is the position of a score among the ties: slot 2i is
+//! between ties i - 1 and i, and slot 2i + 1 has the score of tie i. Ties above the higher part keep their ranks.
+//! Ties between the two parts move down by the number of documents in the higher part, and ties below the lower part
+//! move down by the number of documents in both. The worths of moved ties are cached as prefix sums, so that any
+//! placement takes only a few lookups.
 
 use super::lists::{Tie, TiePart};
 use super::measure::NdcgMeasure;

@@ -1,9 +1,10 @@
-//! Computes the effect of every cut of a node on the lists of one partition.
+//! Computes how every cut (candidate split) of a node changes the worth of the lists in one partition. A list is a
+//! query with its documents, and its worth is its expected NDCG in integer units.
 //!
-//! As a cut moves through the values of a feature, the worth of a list changes only at two kinds of events: a document
-//! of the list crosses the cut, or the score of one side passes the score of another tie in the list. Each list
-//! therefore records a step per event, and the prefix sums of the steps are the gains of all cuts. Steps are integers,
-//! which can be added over lists and partitions in any order.
+//! As a cut moves through the values of a feature, the worth of a list changes only at two kinds of events: a
+//! document of the list crosses the cut, or the score of one side passes the score of another leaf's documents in the
+//! list. Each event adds a step, which is the change of the worth, and the prefix sums of the steps are the gains of
+//! all cuts. Steps are integers, which can be added over lists and partitions in any order.
 
 use super::candidates::{CodeSums, Cuts};
 use super::lists::{ListDocument, Lists, TiePart};
@@ -51,8 +52,8 @@ impl NodeScan {
         }
     }
 
-    /// Adds the steps of all lists at each cut. A step is the change of a list's worth from the previous cut, or from
-    /// its current worth at the first cut.
+    /// Adds the steps of all lists at each cut. A step is the change of a list's worth from the previous cut. At the
+    /// first cut, it is the change from the current worth.
     pub fn add_steps(
         &mut self,
         lists: &Lists<'_>,
@@ -82,8 +83,8 @@ impl NodeScan {
         }
     }
 
-    /// Lists the documents of a list in the order in which cuts have them on the left, as pairs of the first such cut
-    /// and the document's gain.
+    /// Sorts the documents of a list by the first cut that has the document on the left. An entry contains the index
+    /// of this cut in its high bits and the document's gain in its low bits.
     fn gather(&mut self, of_list: &[ListDocument], range: Range<usize>, cuts: &Cuts) {
         let codes = &self.codes[cuts.place * self.documents..][range];
         self.own.clear();
@@ -106,7 +107,7 @@ fn look_up(documents: &[ListDocument], codes: &mut [u8], code: impl Fn(u32) -> u
     }
 }
 
-/// Follows one list along the cuts of one feature.
+/// Computes the steps of one list at all cuts of one feature, from left to right.
 struct Walk<'a> {
     rest: &'a mut Rest,
     measure: &'a NdcgMeasure,

@@ -1,5 +1,6 @@
-//! Tree strength: the expected NDCG of lists before the first split of a tree and after each split (section 6.3 of the
-//! paper). The splits, which may come from any criterion, are replayed on the rows of the tree or on other rows.
+//! Computes the strength of a tree: the expected NDCG of lists (queries) before the first split and after each split
+//! (section 6.3 of Ibrahim & Carman 2016). The splits, which may come from any criterion, are replayed on the rows of
+//! the tree or on other rows.
 
 use super::lists::{Lists, MadeSplit, extent_of};
 use super::measure::{Extent, NdcgMeasure, NdcgVariant};
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 /// Order in which the splits of a tree are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitOrder {
-    /// The order in which they were made.
+    /// The order in which the splits were made.
     AsGrown,
     /// Level by level.
     Breadth,
@@ -32,7 +33,7 @@ pub fn strength(
     let splits = ordered(tree, order);
     let parts = (0..data.partitions()).into_par_iter().map(|partition| {
         let codes = data.all_codes(partition)?;
-        // Units do not matter, because scores come from the tree and not from these rows.
+        // The units of labels do not matter here, because scores come from the tree and not from these rows.
         let units = LabelUnits { label: 1.0, weight: 1.0 };
         let mut lists = Lists::new(&data.rows[partition], rows, &measure, &units);
         let mut worths = vec![lists.worth()];

@@ -1,5 +1,5 @@
-//! Integer sums over documents, from which the score of a leaf is computed. They do not depend on the order of
-//! addition.
+//! Defines sums over documents, from which the score of a leaf is computed. They are integers, so they do not depend
+//! on the order of addition.
 
 use crate::tree::Scale;
 
@@ -15,7 +15,7 @@ pub struct ListSums {
 }
 
 impl ListSums {
-    /// Adds the documents of other sums.
+    /// Adds the sums of other documents.
     #[inline]
     pub fn add(&mut self, other: &ListSums) {
         self.labels = self.labels.wrapping_add(other.labels);
@@ -34,7 +34,7 @@ impl ListSums {
     }
 }
 
-/// Quantisation of labels and weights.
+/// Units in which labels and weights are represented as integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelUnits {
     /// Number of units that represent a label of 1 with weight 1.
@@ -43,13 +43,13 @@ pub struct LabelUnits {
     pub weight: f64,
 }
 
-/// Number of bits of a label or weight, including the sign. The sum of 2^28 such numbers is still exact as a
-/// floating-point number, and a row may be sampled a hundred times.
+/// Number of bits of a label or weight in units, including the sign. The sum of 2^28 such numbers is exact as a
+/// 64-bit float, and the sum over a hundred copies of a row still fits in 32 bits.
 const BITS: u32 = 24;
 
 impl LabelUnits {
-    /// Chooses units for labels times weights up to `most`, and for weights up to `heaviest`; `None` if rows have no
-    /// weights.
+    /// Chooses the units. `most` is the maximum of label times weight. `heaviest` is the maximum weight; `None` if
+    /// rows have no weights.
     pub fn of(most: f64, heaviest: Option<f64>) -> Self {
         LabelUnits {
             label: Scale::units(most, BITS),
@@ -57,7 +57,8 @@ impl LabelUnits {
         }
     }
 
-    /// Returns the score of documents, which is their mean label (eq. 9 of the paper). Equal means give equal floats.
+    /// Returns the score of a set of documents, which is their mean label (eq. 9 of Ibrahim & Carman 2016). Sets with
+    /// equal means get identical floats.
     #[inline]
     pub fn score(&self, sums: &ListSums) -> f64 {
         let weights = sums.weights as f64 / self.weight;

@@ -20,7 +20,8 @@ struct Case {
     weights: Option<Vec<f32>>,
 }
 
-/// Maximum number of documents per list. A list ends at each multiple of it, so that partitions can end there too.
+/// Maximum number of documents per list. A list ends at each multiple of this number, so that partitions can end
+/// there too.
 const BLOCK: usize = 12;
 
 fn case(features: std::ops::Range<usize>, blocks: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
@@ -77,7 +78,7 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
 }
 
 impl Case {
-    /// Returns the data in partitions of this many blocks.
+    /// Returns the data in partitions of `blocks * BLOCK` documents.
     fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
         let options = BinOptions { max_bin: Some(255), missing, sparse: true };
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
@@ -128,7 +129,7 @@ fn codes_of(data: &BinnedData) -> Vec<Codes> {
     (0..data.partitions()).map(|partition| data.codes(partition, &[]).unwrap()).collect()
 }
 
-/// Formats a tree as a string in which every bit matters.
+/// Formats a tree as a string that differs if any bit of the tree differs.
 fn told(tree: &ListwiseTree) -> String {
     format!("{:?} {:?} {:?}", tree.tree, tree.paths, tree.strength)
 }

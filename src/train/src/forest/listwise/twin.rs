@@ -1,4 +1,5 @@
-//! A naive reference grower, which ranks all documents of all lists from scratch for every cut of every leaf.
+//! Defines a naive grower that tests compare with the fast one. For every cut of every leaf, it ranks all documents
+//! of all lists from scratch.
 
 use super::candidates::place;
 use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, ROUNDINGS};
@@ -112,7 +113,7 @@ struct NaiveGrowth<'a> {
     queue: Queue,
 }
 
-/// Grows a tree by following the definition.
+/// Grows a tree by evaluating every cut by its definition.
 pub fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,

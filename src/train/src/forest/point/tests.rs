@@ -127,7 +127,7 @@ impl<K: Criterion> Naive<'_, K> {
         let split = node.split.expect("there is a split that gains");
         prop_assert_eq!((split.feature, split.missing_left), (feature, missing_left));
         prop_assert_eq!(split.gain, (score - before) * context.criterion.unit());
-        // Two codes between the same two values describe the same cut.
+        // Two different codes describe the same cut if no row of the node has a code between them.
         let bins = &context.binning.features[feature as usize];
         let goes_left = |row: &u32, last: u32| {
             let code = self.code(feature, *row);
@@ -163,7 +163,7 @@ fn check_tree<K: Criterion>(
     let mixed = grower.grow(7, rows.clone()).unwrap();
     Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
         .check(&mixed, 0, &rows, Path::ROOT)?;
-    // With memory-mapped data, other code grows the same tree.
+    // Memory-mapped data is handled by other code, which must grow the same tree.
     grower.codes.clear();
     let mapped = grower.grow_batch(7..9, &|_| rows.clone()).unwrap();
     prop_assert_eq!(&mapped[0], &mixed);
@@ -309,7 +309,7 @@ fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
 
 #[test]
 fn large_nodes_and_blocks_grow_the_same_tree() {
-    // There are so many rows that those of a node are far apart and are copied by row.
+    // There are so many rows that the rows of a node are far apart, so their codes are copied row by row.
     let value =
         |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
     let columns: Vec<Vec<f32>> =
