@@ -54,7 +54,7 @@ def digest(path):
     total = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            total.update(file.name.encode() + file.read_bytes())
+            total.update(str(file.relative_to(path)).encode() + file.read_bytes())
     return total.hexdigest()
 
 
