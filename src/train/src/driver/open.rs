@@ -223,7 +223,9 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
         )
     } else {
         let gain = request.parameters.tree().min_gain;
-        format!("no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}")
+        format!(
+            "no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}"
+        )
     };
     Error::Untrainable(Box::new(Error::place(
         request.place(),
