@@ -136,7 +136,7 @@ fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dy
         && streaming.workers as usize > partitions
     {
         observer.note(&format!(
-            "workers = {}: the training data have {partitions} row groups, so there are {partitions} workers \
+            "workers = {}, but only {partitions} can be used: a worker needs a row group of its own \
              (convert with a smaller --partition-rows for more)",
             streaming.workers
         ));

@@ -277,7 +277,7 @@ impl<'a> Training<'a> {
         if best.is_some() {
             ensemble_of_mut(&mut self.model).trees.truncate(self.start_trees + last as usize);
         }
-        if self.request.start.is_some() && ensemble_of(&self.model).trees.is_empty() {
+        if self.model.parts.len() > 1 && ensemble_of(&self.model).trees.is_empty() {
             self.model.parts.pop(); // the start model alone is best
         }
         self.seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
