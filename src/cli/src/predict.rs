@@ -126,8 +126,8 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         if let Some(warning) = &report.warning {
             super::message(format_args!("warning: {warning}"));
         }
-        let (rows, trees) = (shown_count(report.rows), shown_count(model.trees().count() as u64));
-        super::message(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
+        let (rows, size) = (shown_count(report.rows), model.size_text());
+        super::message(format_args!("{rows} rows scored with {size} in {total:.2} s"));
     }
     Ok(())
 }

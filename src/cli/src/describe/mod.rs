@@ -11,6 +11,7 @@ mod rounds;
 mod steps;
 mod strength;
 mod trials;
+mod weights;
 
 use super::options::{JsonOptions, StoreOptions, ThreadOptions};
 use clap::Args;

@@ -1,10 +1,13 @@
-//! Describes a model: its trees, training data, parameters and feature importance.
+//! Describes a model: its parts, training data, parameters and feature importance.
 
+use super::weights::weights_as_text;
 use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
-use planetree_model::model::{Branch, FeatureImportance, Model, ModelFeature, Node, Part, Split, Tree};
+use planetree_model::model::{
+    Branch, FeatureImportance, Model, ModelFeature, Node, Part, PartFamily, Split, Tree,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -121,16 +124,17 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     let mut text = String::new();
     line(&mut text, "model", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    let rounds = format!(
-        "{} ({} rounds trained)",
-        shown_count(model.trees().count() as u64),
-        shown_count(model.rounds.into())
-    );
-    line(&mut text, "trees", rounds);
-    if let Some((least, mean, most)) = summary.leaves {
-        line(&mut text, "leaves per tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
+    let rounds = shown_count(model.rounds.into());
+    if model.parts.iter().any(|part| part.family.trees().is_some()) {
+        let trees = shown_count(model.trees().count() as u64);
+        line(&mut text, "trees", format_args!("{trees} ({rounds} rounds trained)"));
+        if let Some((least, mean, most)) = summary.leaves {
+            line(&mut text, "leaves per tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
+        }
+        line(&mut text, "depth", format_args!("max {}", summary.depth));
+    } else {
+        line(&mut text, "rounds trained", rounds);
     }
-    line(&mut text, "depth", format_args!("max {}", summary.depth));
     line(&mut text, "intercept", model.intercept);
     let all = shown_count(model.features.len() as u64);
     line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
@@ -156,16 +160,19 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     if !summary.used.is_empty() && top > 0 {
         text.push('\n');
         text.push_str(&importance_as_text(model, summary, top));
+        text.push_str(&weights_as_text(model, top));
     }
     text
 }
 
-/// Returns the kind of a part (a term of the model's sum) and, for trees, how they are combined.
+/// Returns the kind of a part (a term of the model's sum) and its main setting: how trees are combined, or how the
+/// features of a linear function are normalised.
 fn kind_of(part: &Part) -> String {
-    match part.family.trees() {
-        Some(ensemble) => format!("{}: {}", part.family.kind(), ensemble.combine.name()),
-        None => part.family.kind().to_owned(),
-    }
+    let setting = match &part.family {
+        PartFamily::Trees(ensemble) => ensemble.combine.name(),
+        PartFamily::Linear(function) => function.normalisation.name(),
+    };
+    format!("{}: {setting}", part.family.kind())
 }
 
 fn part_as_json(part: &Part) -> Value {
@@ -191,7 +198,8 @@ fn parts_as_text(model: &Model) -> String {
     for (number, part) in model.parts.iter().enumerate() {
         let ensemble = part.family.trees();
         let trees = ensemble.map_or("-".to_owned(), |ensemble| shown_count(ensemble.trees.len() as u64));
-        let base = ensemble.map_or("-".to_owned(), |ensemble| ensemble.base_score.to_string());
+        let base = part.family.settings().get("base_score").and_then(Value::as_f64);
+        let base = base.map_or("-".to_owned(), |base| base.to_string());
         let (name, kind) = (&part.name, kind_of(part));
         let (weight, normalisation) = (part.weight, part.normalisation.name());
         let _ = writeln!(

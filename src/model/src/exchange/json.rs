@@ -110,7 +110,7 @@ pub fn export(model: &Model) -> ExportedModel {
     };
     let tree = |tree: &Tree| JsonTree { nodes: tree.nodes.iter().map(node).collect() };
     let part = |part: &Part| {
-        let PartFamily::Trees(ensemble) = &part.family;
+        let ensemble = part.family.trees().expect("other families are refused before");
         JsonPart {
             name: part.name.clone(),
             kind: part.family.kind().to_owned(),

@@ -109,8 +109,8 @@ pub struct ModelImport {
 /// The parts of a model that a format supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartSupport {
-    /// Any part.
-    All,
+    /// Any trees, also pairwise models and normalised parts.
+    AllTrees,
     /// Sums and means of trees without normalisation. Several such parts are folded into one ensemble.
     TreeSums,
 }
@@ -118,13 +118,16 @@ pub enum PartSupport {
 impl PartSupport {
     /// Returns why a part is not supported and what to do about it, or `None` if it is supported.
     fn problem(self, part: &Part) -> Option<(String, &'static str)> {
-        if self == PartSupport::All {
-            return None;
-        }
         const REMEDY: &str = "export with --format json, or export a model without this part";
         let Some(ensemble) = part.family.trees() else {
-            return Some((format!("has no trees (its kind is {})", part.family.kind()), REMEDY));
+            return Some((
+                format!("has no trees (its kind is {})", part.family.kind()),
+                "score rows with `planetree predict`, or export a model that consists of trees",
+            ));
         };
+        if self == PartSupport::AllTrees {
+            return None;
+        }
         if ensemble.combine == Combine::Wins {
             return Some((
                 "is a pairwise model, which compares the documents of a query".to_owned(),
@@ -166,7 +169,7 @@ pub static MODEL_FORMATS: [ModelFormat; 3] = [
         description: "the complete model as JSON",
         noun: "a model as JSON",
         files: &[FileFormat::Json, FileFormat::Text],
-        parts: PartSupport::All,
+        parts: PartSupport::AllTrees,
         write: json::export,
         is_ours: json::is_likely,
         import: Some(ModelImport { is_likely: json::is_likely, read: json::import }),

@@ -155,7 +155,7 @@ fn parts_that_a_format_cannot_carry_are_refused_by_name() {
         corrupt(&mut model.parts[1]);
         for format in &MODEL_FORMATS {
             let exported = format.export(&model);
-            if format.parts == PartSupport::All {
+            if format.parts == PartSupport::AllTrees {
                 let bytes = exported.unwrap().bytes;
                 assert_eq!(read(format, &bytes, &MODEL_NAMES).unwrap().model, model);
                 continue;

@@ -1,4 +1,4 @@
-//! Explains scores: exact Shapley values of the features (path-dependent TreeSHAP).
+//! Explains scores: exact Shapley values of the features. For trees, these are path-dependent TreeSHAP values.
 //!
 //! ```text
 //! score = expected value + sum of the features' contributions
@@ -16,14 +16,17 @@
 //! - an *edge* leads from a node to one of its children. A row *follows* the edge if it takes this branch. The *share*
 //!   of the edge is the fraction of the node's training rows that followed it.
 //!
-//! `layout.rs` documents the method and prepares the trees, `quadrature.rs` computes the points of the numerical
-//! integration, `explainer.rs` explains rows, `stream.rs` explains a dataset, and `difference.rs` compares two rows.
+//! `explainer.rs` explains rows, part by part: `trees.rs` explains trees, and `linear.rs` linear functions. `layout.rs`
+//! documents the method for trees and prepares them, and `quadrature.rs` computes the points of the numerical
+//! integration. `stream.rs` explains a dataset, and `difference.rs` compares two rows.
 
 mod difference;
 mod explainer;
 mod layout;
+mod linear;
 mod quadrature;
 mod stream;
+mod trees;
 
 pub use difference::{ContributionDifference, differences};
 pub use explainer::Explainer;

@@ -14,7 +14,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 /// Number of contributions per batch. Values are counted instead of rows, so that a dataset with many features needs
 /// no more memory than a dataset with few features.
 const BATCH_VALUES: usize = 1 << 20;
-/// Number of rows that each parallel task explains.
+/// Number of rows that each parallel task explains, unless it explains a query.
 const ROWS_PER_TASK: usize = 32;
 /// The first columns of every dataset.
 const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
@@ -59,7 +59,7 @@ pub fn explain(
     let mut rows = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        let reading = scope.spawn(|| read(reader, &plan, explainer.features(), sender));
+        let reading = scope.spawn(|| read(reader, &plan, &explainer, sender));
         for batch in receiver {
             interrupt::check()?;
             let explained = pool.install(|| explain_batch(reader, &explainer, &plan, &batch))?;
@@ -77,7 +77,7 @@ pub fn explain(
 fn read(
     reader: &DatasetReader,
     plan: &ColumnPlan,
-    features: usize,
+    explainer: &Explainer,
     sender: SyncSender<RecordBatch>,
 ) -> Result<()> {
     for id in reader.groups() {
@@ -88,7 +88,10 @@ fn read(
         let first = first.filter(|_| names.starts_with(&COLUMNS)).ok_or_else(|| malformed(reader))?;
         let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
         columns.extend(plan.used.iter().map(|(column, _)| first + column));
-        let batch_rows = (BATCH_VALUES / features.max(1)).next_multiple_of(ROWS_PER_TASK);
+        let batch_rows = match explainer.needs_queries() {
+            true => group.rows().max(1), // batches would divide queries
+            false => (BATCH_VALUES / explainer.features().max(1)).next_multiple_of(ROWS_PER_TASK),
+        };
         // Sending fails only if the receiver was dropped after an error. That error is reported instead of this one.
         let send = &mut |batch| sender.send(batch).map_err(|_| Error::Interrupted);
         group.read_batches(&columns, batch_rows, send)?;
@@ -111,10 +114,13 @@ fn explain_batch(
     let values = plan.values(&batch.columns()[COLUMNS.len()..], reader)?;
     let columns = values.by_feature(width);
     let mut contributions = vec![0.0; batch.num_rows() * width];
-    contributions.par_chunks_mut((ROWS_PER_TASK * width).max(1)).enumerate().for_each(|(task, out)| {
-        let first = task * ROWS_PER_TASK;
-        explainer.explain_columns(&columns, first..first + out.len() / width, out);
-    });
+    let (mut tasks, mut rest) = (Vec::new(), contributions.as_mut_slice());
+    for rows in explainer.independent_rows(&query_ids, ROWS_PER_TASK) {
+        let (out, after) = rest.split_at_mut(rows.len() * width);
+        tasks.push((rows, out));
+        rest = after;
+    }
+    tasks.into_par_iter().for_each(|(rows, out)| explainer.explain_columns(&columns, rows, out));
     Ok(ExplainedRows { query_ids, doc_ids, labels: labels.clone(), contributions })
 }
 

@@ -1,20 +1,22 @@
-//! Defines families of models: the kinds of functions that the parts of a model can be. Decision trees (`trees/`) are
-//! the only family so far.
+//! Defines families of models: the kinds of functions that the parts of a model can be. There are decision trees
+//! (`trees/`) and linear functions (`linear/`).
 //!
 //! The trait [`Family`] is the interface between a family and the rest of planetree, and [`PartFamily`] lists all
 //! families. To add a family, implement [`Family`] in a file or folder of its own, add a variant to [`PartFamily`],
-//! and add a line to each function of [`PartFamily`]. Code that supports only one family, such as explanations of
-//! trees, accesses the content of a part with a function such as [`PartFamily::trees`]. If a part belongs to another
-//! family, such code returns an error that names the part.
+//! and add a line to each function of [`PartFamily`]. Code that supports only one family, such as exports to other
+//! tree libraries, accesses the content of a part with a function such as [`PartFamily::trees`]. If a part belongs to
+//! another family, such code returns an error that names the part.
 
 mod feature;
 mod importance;
+pub mod linear;
 mod row;
 mod scorer;
 pub mod trees;
 
 pub use feature::ModelFeature;
 pub use importance::FeatureImportance;
+pub use linear::{FeatureNormalisation, LinearFunction, LinearTerm};
 pub use row::ModelRow;
 pub(crate) use scorer::load_values;
 pub use scorer::{PartScorer, RowValues};
@@ -35,8 +37,13 @@ pub trait Family: Debug {
     /// Returns the indices of the features that values depend on.
     fn used_features(&self) -> BTreeSet<u32>;
 
+    /// Returns why the value of a document depends on the other documents of its query, or `None` if it does not.
+    fn comparison(&self) -> Option<Comparison>;
+
     /// Returns whether the value of a document depends on the other documents of its query.
-    fn compares_documents(&self) -> bool;
+    fn compares_documents(&self) -> bool {
+        self.comparison().is_some()
+    }
 
     /// Prepares the part for scoring many rows with the vector instructions of `level`. The part must be valid.
     fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer>;
@@ -67,22 +74,35 @@ pub trait Family: Debug {
     fn settings(&self) -> Map<String, Value>;
 }
 
+/// Why the value of a document depends on the other documents of its query, for messages about code that scores single
+/// rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comparison {
+    /// What the part does, as the continuation of a sentence that begins with the part.
+    pub reason: &'static str,
+    /// What to do instead of scoring single rows.
+    pub remedy: &'static str,
+}
+
 /// The family of a part, with its content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartFamily {
     /// Decision trees.
     Trees(TreeEnsemble),
+    /// A linear function.
+    Linear(LinearFunction),
 }
 
 impl PartFamily {
     /// The names of all families in files.
-    pub const KINDS: [&str; 1] = [trees::KIND];
+    pub const KINDS: [&str; 2] = [trees::KIND, linear::KIND];
 
     /// Creates the content of a part from the kind and the settings in a model file. It has no rows yet. Returns `None`
     /// if the kind is unknown.
     pub fn new(kind: &str, settings: Map<String, Value>) -> Option<Result<Self, serde_json::Error>> {
         match kind {
             trees::KIND => Some(TreeEnsemble::from_settings(settings).map(PartFamily::Trees)),
+            linear::KIND => Some(LinearFunction::from_settings(settings).map(PartFamily::Linear)),
             _ => None,
         }
     }
@@ -91,6 +111,7 @@ impl PartFamily {
     pub fn trees(&self) -> Option<&TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),
+            PartFamily::Linear(_) => None,
         }
     }
 
@@ -98,6 +119,7 @@ impl PartFamily {
     pub fn trees_mut(&mut self) -> Option<&mut TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),
+            PartFamily::Linear(_) => None,
         }
     }
 }
@@ -108,6 +130,7 @@ impl Deref for PartFamily {
     fn deref(&self) -> &Self::Target {
         match self {
             PartFamily::Trees(trees) => trees,
+            PartFamily::Linear(linear) => linear,
         }
     }
 }
@@ -116,6 +139,7 @@ impl DerefMut for PartFamily {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
             PartFamily::Trees(trees) => trees,
+            PartFamily::Linear(linear) => linear,
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::trees::Branch;
 
 /// A row of the model table, without the number of its part. Each family defines the meaning of the columns. The
-/// comments below describe the rows of trees.
+/// comments below describe the rows of trees. A linear function has a row per feature, whose value is the weight of the
+/// feature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRow {
     /// Number of the tree within the part.

@@ -38,6 +38,28 @@ impl RowValues<'_> {
         }
     }
 
+    /// Copies the values of a feature in the first rows to `values`. Missing values become NaN.
+    pub fn load(&self, feature: usize, values: &mut [f32]) {
+        match *self {
+            RowValues::Matrix { values: all, width } => {
+                for (row, value) in values.iter_mut().enumerate() {
+                    *value = all.get(row * width + feature).copied().unwrap_or(f32::NAN);
+                }
+            }
+            RowValues::Columns { columns, first } => match columns.get(feature).copied().flatten() {
+                Some(column) => {
+                    let present = column.len().saturating_sub(first).min(values.len());
+                    let (values, absent) = values.split_at_mut(present);
+                    if present > 0 {
+                        load_values(column, first, values);
+                    }
+                    absent.fill(f32::NAN);
+                }
+                None => values.fill(f32::NAN),
+            },
+        }
+    }
+
     /// Returns the rows without the first `skipped` ones.
     pub fn skip(self, skipped: usize) -> Self {
         match self {

@@ -1,9 +1,9 @@
-//! Computes the importance of features from a model's splits.
+//! Computes the importance of features from a model's splits and weights.
 
 use super::{FeatureImportance, Model};
 
 impl Model {
-    /// Returns the importance of every feature, sorted by descending gain. Features without a split come last. If
+    /// Returns the importance of every feature, sorted by descending gain. Features without a split or weight come last. If
     /// several parts use a feature, their gains are added without applying the weights of the parts.
     pub fn importance(&self) -> Vec<FeatureImportance> {
         let mut all: Vec<FeatureImportance> = (0..)

@@ -20,10 +20,13 @@ pub use part::Part;
 pub use table::ModelWriter;
 
 pub use crate::family::{
-    Branch, Combine, Family, FeatureImportance, ModelFeature, Node, PartFamily, Split, Tree, TreeEnsemble,
+    Branch, Combine, Comparison, Family, FeatureImportance, FeatureNormalisation, LinearFunction, LinearTerm,
+    ModelFeature, Node, PartFamily, Split, Tree, TreeEnsemble,
 };
 
+use crate::family::linear;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::shown_count;
 use planetree_base::storage::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -72,6 +75,20 @@ impl Model {
         self.parts.iter().filter_map(|part| part.family.trees()).flat_map(|ensemble| &ensemble.trees)
     }
 
+    /// Returns the size of the model for messages, such as `100 trees` or `46 weights`.
+    pub fn size_text(&self) -> String {
+        let rows = |kind: &str| {
+            let parts = self.parts.iter().filter(|part| part.family.kind() == kind);
+            parts.map(|part| part.family.row_count()).sum::<u64>()
+        };
+        let (trees, weights) = (self.trees().count() as u64, rows(linear::KIND));
+        match (trees, weights) {
+            (_, 0) => format!("{} trees", shown_count(trees)),
+            (0, _) => format!("{} weights", shown_count(weights)),
+            (_, _) => format!("{} trees and {} weights", shown_count(trees), shown_count(weights)),
+        }
+    }
+
     /// Returns whether the model has a single part whose values are the scores, without an intercept, weight or
     /// normalisation.
     pub fn is_plain(&self) -> bool {
@@ -100,13 +117,10 @@ impl Model {
     pub fn check_single_rows(&self, context: impl Display) -> Result<()> {
         for (number, part) in self.parts.iter().enumerate() {
             let label = self.part_label(number);
-            if part.family.compares_documents() {
+            if let Some(Comparison { reason, remedy }) = part.family.comparison() {
                 return Err(Error::usage(
-                    format_args!(
-                        "{context}: {label} is a pairwise model, which compares the documents of a query and cannot \
-                         score single rows"
-                    ),
-                    "use `planetree predict`, or train with another preset, such as rf-point",
+                    format_args!("{context}: {label} {reason} and cannot score single rows"),
+                    remedy,
                 ));
             }
             if part.normalisation != Normalisation::None {

@@ -1,7 +1,7 @@
 //! Defines a part of a model: a term of the sum that gives the score of a document.
 
 use super::Normalisation;
-use crate::family::{PartFamily, TreeEnsemble, trees};
+use crate::family::{LinearFunction, PartFamily, TreeEnsemble};
 
 /// A part of a model: a function that computes a value for every document, and the normalisation and weight that are
 /// applied before the value is added to the score.
@@ -23,12 +23,22 @@ pub struct Part {
 impl Part {
     /// Creates a part from an ensemble of trees, with weight 1 and without normalisation.
     pub fn trees(ensemble: TreeEnsemble) -> Self {
+        Part::plain(PartFamily::Trees(ensemble))
+    }
+
+    /// Creates a part from a linear function, with weight 1 and without normalisation.
+    pub fn linear(function: LinearFunction) -> Self {
+        Part::plain(PartFamily::Linear(function))
+    }
+
+    /// Creates a part named after its family, with weight 1 and without normalisation.
+    pub fn plain(family: PartFamily) -> Self {
         Part {
-            name: trees::KIND.to_owned(),
+            name: family.kind().to_owned(),
             weight: 1.0,
             normalisation: Normalisation::None,
             configuration: String::new(),
-            family: PartFamily::Trees(ensemble),
+            family,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Reads and writes models as Parquet files with one row per node. Everything else is stored as a JSON value in the
-//! file's metadata, so that a model is a single file.
+//! Reads and writes models as Parquet files with one row per node of a tree, or per feature of a linear function.
+//! Everything else is stored as a JSON value in the file's metadata, so that a model is a single file.
 //!
 //! `header.rs` defines the JSON value, and `columns.rs` defines the columns. Files of format version 1 contain a single
 //! part and have the column `group` instead of `part`.

@@ -216,13 +216,17 @@ pub struct TimedGroup<T> {
 /// Returns the index of the first row of each query in a group, followed by the number of rows in the group.
 fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
     let queries = group.read(0..1)?;
-    let queries = queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?;
-    let rows = queries.len();
-    let starts = (0..rows).filter(|row| *row == 0 || queries.value(*row) != queries.value(row - 1));
-    Ok(starts.chain([rows]).collect())
+    Ok(bounds_of(queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?))
 }
 
-/// Returns an error if a score is not finite. This happens if the sum of finite leaf values overflows.
+/// Returns the index of the first row of each query, followed by the number of rows.
+pub fn bounds_of(queries: &StringArray) -> Vec<usize> {
+    let rows = queries.len();
+    let starts = (0..rows).filter(|row| *row == 0 || queries.value(*row) != queries.value(row - 1));
+    starts.chain([rows]).collect()
+}
+
+/// Returns an error if a score is not finite. This happens if the sum of finite values overflows.
 fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;
@@ -230,12 +234,12 @@ fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> 
     Err(Error::place(
         reader.location(),
         format_args!("the score of row {} (query {query}) {NOT_FINITE}", group.first_row() + row as u64 + 1),
-        "check the leaf values of the model, or train it with a lower learning_rate",
+        "check the leaf values or weights of the model, or train it with a lower learning_rate",
     ))
 }
 
 /// The end of an error message about a score.
-pub const NOT_FINITE: &str = "is not finite: the sum of the tree values overflows";
+pub const NOT_FINITE: &str = "is not finite: the sum of the tree values or weighted features overflows";
 
 /// Adds the identifying columns and the ranks to the scores of a group.
 pub(super) fn complete(

@@ -23,7 +23,9 @@ mod table;
 pub use crate::family::trees::win_rates;
 pub use attach::attach_scores;
 pub use columns::{ColumnPlan, known_features};
-pub use group::{GroupPredictor, NOT_FINITE, PartColumn, PredictedGroup, TimedGroup, part_columns};
+pub use group::{
+    GroupPredictor, NOT_FINITE, PartColumn, PredictedGroup, TimedGroup, bounds_of, part_columns,
+};
 pub use job::{ScoreRows, ScoredGroups, SentModel};
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use rank::ranks;

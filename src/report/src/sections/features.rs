@@ -24,17 +24,17 @@ struct ImportanceMeasure {
 const MEASURES: [ImportanceMeasure; 3] = [
     ImportanceMeasure {
         name: "Gain",
-        note: "Total reduction of the loss by splits on the feature.",
+        note: "Total reduction of the loss by splits on the feature; in a linear part, the standard deviation of the feature's term.",
         of: |feature| feature.gain,
     },
     ImportanceMeasure {
         name: "Cover",
-        note: "Total weight of the training documents at splits on the feature.",
+        note: "Total weight of the training documents at splits on the feature; in a linear part, of all training documents.",
         of: |feature| feature.cover,
     },
     ImportanceMeasure {
         name: "Splits",
-        note: "Number of splits on the feature.",
+        note: "Number of splits on the feature; a weight of a linear part counts as one.",
         of: |feature| feature.splits as f64,
     },
 ];
@@ -62,7 +62,7 @@ fn of_model(named: &NamedModel, page: &mut Page) -> Html {
     let used: Vec<FeatureImportance> =
         named.model.importance().into_iter().filter(|feature| feature.splits > 0).collect();
     if used.is_empty() {
-        return Html::classed("div", "absent", Html::text("The model has no splits."));
+        return Html::classed("div", "absent", Html::text("The model uses no features."));
     }
     let panels = MEASURES.iter().map(|measure| {
         let figure = figure(named, &used, measure);

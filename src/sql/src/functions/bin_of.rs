@@ -10,6 +10,7 @@ use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, exec_err
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use planetree_base::error::Error;
 use planetree_model::model::Model;
 use std::sync::Arc;
 
@@ -48,6 +49,13 @@ impl BinOf {
         let argument =
             FeatureArgument { function: &FUNCTION, name: "value", feature: &model.features[index] };
         let (value, words) = argument.resolve(value.clone(), schema)?;
+        if model.parts.iter().all(|part| part.family.trees().is_none()) {
+            return Err(to_engine_error(Error::place(
+                FUNCTION.name,
+                format_args!("{name} has no trees, so it has no bins"),
+                "name a model that consists of trees",
+            )));
+        }
         let thresholds = thresholds_of(model, index);
         let bits = thresholds.into_iter().map(f32::to_bits).collect();
         let signature = Signature::any(1, Volatility::Immutable);

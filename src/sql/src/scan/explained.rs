@@ -2,7 +2,9 @@
 //! per document and feature.
 
 use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
-use arrow::array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
+};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
@@ -31,7 +33,7 @@ pub struct ExplainedSource {
 pub struct RowExplainer {
     explainer: Explainer,
     plan: ColumnPlan,
-    /// Index and name of each feature that the trees use.
+    /// Index and name of each feature that scores depend on.
     used: Vec<(usize, String)>,
 }
 
@@ -61,7 +63,7 @@ impl RowExplainer {
         self.plan.found.warning()
     }
 
-    /// Returns the names of the features that the trees use.
+    /// Returns the names of the features that scores depend on.
     pub fn features(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|(_, name)| name.as_str())
     }
@@ -80,12 +82,20 @@ impl RowExplainer {
         let mut columns: Vec<usize> = (0..KEY_COLUMNS).collect();
         columns.extend(self.plan.used.iter().map(|(feature, _)| first + feature));
         let width = self.explainer.features().max(1);
-        group.read_batches(&columns, (BATCH_CONTRIBUTIONS / width).max(1), &mut |batch| {
+        let batch_rows = match self.explainer.needs_queries() {
+            true => group.rows().max(1), // batches would divide queries
+            false => (BATCH_CONTRIBUTIONS / width).max(1),
+        };
+        group.read_batches(&columns, batch_rows, &mut |batch| {
             let values = self.plan.values(&batch.columns()[KEY_COLUMNS..], reader)?;
             let columns = values.by_feature(width);
             let rows = batch.num_rows();
             let mut contributions = vec![0.0; rows * width];
-            self.explainer.explain_columns(&columns, 0..rows, &mut contributions);
+            let queries = batch.column(0).as_string_opt::<i32>().ok_or_else(|| wrong_columns(reader))?;
+            for rows in self.explainer.independent_rows(queries, rows) {
+                let out = &mut contributions[rows.start * width..rows.end * width];
+                self.explainer.explain_columns(&columns, rows, out);
+            }
             let values = self.used.iter().map(|(feature, _)| columns[*feature].cloned()).collect();
             sink(ExplainedRows { keys: batch.columns()[..KEY_COLUMNS].to_vec(), values, contributions, rows })
         })

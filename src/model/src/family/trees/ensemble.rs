@@ -3,7 +3,7 @@
 use super::rows::{append_row, tree_rows};
 use super::scorer::TreeScorer;
 use super::tree::{Split, Tree};
-use crate::family::{Family, FeatureImportance, ModelFeature, ModelRow, PartScorer};
+use crate::family::{Comparison, Family, FeatureImportance, ModelFeature, ModelRow, PartScorer};
 use fearless_simd::Level;
 use planetree_base::error::Result;
 use serde::{Deserialize, Serialize};
@@ -93,8 +93,11 @@ impl Family for TreeEnsemble {
         self.splits().map(|split| split.feature).chain(self.base_feature).collect()
     }
 
-    fn compares_documents(&self) -> bool {
-        self.combine == Combine::Wins
+    fn comparison(&self) -> Option<Comparison> {
+        (self.combine == Combine::Wins).then_some(Comparison {
+            reason: "is a pairwise model, which compares the documents of a query",
+            remedy: "use `planetree predict`, or train with another preset, such as rf-point",
+        })
     }
 
     fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer> {

@@ -1,0 +1,17 @@
+//! Linear functions of normalised features.
+//!
+//! ```text
+//! value = base score + sum over the features of weight * normalised value of the feature
+//! ```
+//!
+//! `function.rs` implements the family, `normalise.rs` normalises features, and `scorer.rs` scores rows.
+
+mod function;
+mod normalise;
+mod scorer;
+#[cfg(test)]
+mod tests;
+
+pub use function::{KIND, LinearFunction, LinearTerm};
+pub use normalise::{FeatureNormalisation, FeatureNormaliser};
+pub use scorer::PreparedTerm;
