@@ -70,7 +70,7 @@ impl TrainOutputs {
             pool.install(|| outcome.model.write(&self.model))?;
         }
         if let Some(rounds) = &self.rounds {
-            write_rounds(&outcome.log, &request.parameters.convention, rounds)?;
+            write_rounds(&outcome.log, request.plan.convention(), rounds)?;
         }
         if let (Some(file), Some(scores)) = (&self.out_of_bag, &outcome.out_of_bag) {
             let omitted = self.write_out_of_bag(file, request, scores)?;

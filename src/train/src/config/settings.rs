@@ -322,13 +322,14 @@ const OF_FORESTS: [(&str, &str); 5] = [
 /// Parameters that only listwise trees use.
 const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
 /// Parameters that only boosting uses, each with the value that has no effect on forests.
-const OF_BOOSTING: [(&str, &str); 6] = [
+const OF_BOOSTING: [(&str, &str); 7] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),
     ("num_leaves", "0"),
     ("lambda_l2", "0.0"),
     ("min_sum_hessian", "0.0"),
     ("base_score", "auto"),
+    ("bagging_per", "tree"),
 ];
 
 /// Replaces `query_fraction` with the two parameters that it stands for.
