@@ -18,6 +18,7 @@ mod forest;
 mod formats;
 mod identity;
 mod leakage;
+mod linear;
 mod listwise;
 mod long;
 mod metric_tools;

@@ -23,7 +23,7 @@ use planetree_train::config::{
 };
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
 use planetree_train::tree::worker_partitions;
-use planetree_train::{Backend, TrainRequest};
+use planetree_train::{Backend, EncodedJob, TrainRequest};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -228,7 +228,7 @@ impl Backend for Cluster {
                         "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
                     );
                 }
-                LearnerParameters::Forest(_) => {}
+                LearnerParameters::Forest(_) | LearnerParameters::Linear(_) => {}
             }
         }
         if request.plan.stages.len() > 1 {
@@ -304,6 +304,15 @@ impl Backend for Cluster {
         base_score: f64,
     ) -> Box<dyn BoostWorker<[i64; 2]>> {
         self.remote_rows(parameters, data, base_score)
+    }
+
+    fn run_job(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
+        self.session().run_encoded(job)
+    }
+
+    fn forget(&self) {
+        let session = self.session();
+        session.client.forget(&session.command, &session.groups);
     }
 }
 

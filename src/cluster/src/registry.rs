@@ -9,6 +9,7 @@ use planetree_base::wire::malformed;
 use planetree_judge::evaluate::JudgeRows;
 use planetree_model::predict::ScoreRows;
 use planetree_train::jobs::{GrowTrees, Level, StreamLevel, Survey, UpdateGradients};
+use planetree_train::linear::{LinearMoments, LinearRanges, LinearSums};
 
 const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<Survey>(),
@@ -16,6 +17,9 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<Level>(),
     RegisteredJob::of::<StreamLevel>(),
     RegisteredJob::of::<GrowTrees>(),
+    RegisteredJob::of::<LinearRanges>(),
+    RegisteredJob::of::<LinearMoments>(),
+    RegisteredJob::of::<LinearSums>(),
     RegisteredJob::of::<ScoreRows>(),
     RegisteredJob::of::<JudgeRows>(),
 ];

@@ -2,13 +2,16 @@
 
 use super::address::Usage;
 use super::call::JobCall;
-use super::client::SchedulerClient;
+use super::client::{ClusterRequest, SchedulerClient};
 use super::merge::MergePlan;
-use super::task::Command;
+use super::registry::RegisteredJob;
+use super::task::{Command, Reply, Step, compress};
 use datafusion::datasource::physical_plan::FileGroup;
+use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
+use planetree_train::EncodedJob;
 use std::sync::Arc;
 
 /// The connection of one training run, and its shares, which are ranges of row groups.
@@ -45,6 +48,24 @@ impl TrainingSession {
     ) -> Result<Vec<J::Partial>> {
         let (command, groups) = (&self.command, &self.groups);
         self.client.run(&JobCall { command, job, snapshot, is_first, groups, merge_plan })
+    }
+
+    /// Runs an encoded job on all shares. Returns the encoded result, merged over the shares in order.
+    pub fn run_encoded(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
+        let replies = self.client.ask(&ClusterRequest {
+            task: &self.command.task(Step::Run { job: job.name.to_owned(), blocks: 1 }),
+            job: compress(job.job),
+            snapshot: &|| compress(job.snapshot),
+            is_first: job.is_first,
+            groups: &self.groups,
+            merge: None,
+        })?;
+        let partials = replies.into_iter().map(|reply| match reply {
+            Reply::Block { partial, .. } | Reply::Merged { partial, .. } => Ok(partial),
+            _ => Err(self.client.unexpected_answer()),
+        });
+        let partials = partials.collect::<Result<Vec<Bytes>>>()?;
+        Ok((RegisteredJob::find(job.name)?.merge)(&partials)?.0)
     }
 
     /// Returns how executors merge the results of shares, or `None` if only the driver merges them.

@@ -90,7 +90,8 @@ pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     compact::from_bytes(&decompress(bytes)?)
 }
 
-fn compress(bytes: &[u8]) -> Vec<u8> {
+/// Compresses an encoded job or snapshot. [`unpack`] reads the result.
+pub fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("compressing to memory cannot fail")
 }
 

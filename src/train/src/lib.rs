@@ -12,6 +12,7 @@ pub mod config;
 mod driver;
 pub mod forest;
 pub mod jobs;
+pub mod linear;
 pub mod objective;
 pub mod tree;
 

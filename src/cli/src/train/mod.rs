@@ -136,11 +136,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     }
     if !quiet {
         let size = outcome.size();
+        let size = match size.trees {
+            0 => outcome.model.size_text(),
+            trees => format!("{} trees, {} leaves", shown_count(trees), shown_count(size.leaves)),
+        };
         super::message(format_args!(
-            "{}: {} trees, {} leaves, in {:.1} s",
+            "{}: {size}, in {:.1} s",
             outputs.model,
-            shown_count(size.trees),
-            shown_count(size.leaves),
             started.elapsed().as_secs_f64()
         ));
     }

@@ -40,6 +40,8 @@ impl BinOptions {
         let (max_bin, sparse) = match &parameters.learner {
             LearnerParameters::Boost(boost) => (boost.candidates.max_bin(), true),
             LearnerParameters::Forest(forest) => (forest.candidates.max_bin(), false),
+            // Linear models use only the fill values and the constant features, not the bins.
+            LearnerParameters::Linear(_) => (Some(255), true),
         };
         BinOptions { max_bin, missing: parameters.missing, sparse }
     }

@@ -25,4 +25,5 @@ pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, FeatureCodes, GroupCodes};
 pub use summary::{SAMPLED_ROWS, ValueDistribution};
+pub(crate) use survey::rows_of;
 pub use survey::{Surveyed, survey};

@@ -46,7 +46,8 @@ pub fn survey(
     Ok(Surveyed { rows, summaries })
 }
 
-fn rows_of(
+/// Returns the labels and queries of opened partitions.
+pub(crate) fn rows_of(
     source: &LabelledData,
     partitions: &[usize],
     opened: &[OpenPartition],

@@ -11,6 +11,12 @@ pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
     let has_forest = plan.stages.iter().any(|stage| stage.forest().is_some());
     if let Some(custom) = &request.objective {
+        if plan.stages.iter().any(|stage| matches!(stage.learner, LearnerParameters::Linear(_))) {
+            return Err(Error::usage(
+                format_args!("objective {}: linear models have objectives of their own", custom.name),
+                "use a boosting preset, such as planet",
+            ));
+        }
         if has_forest {
             return Err(Error::usage(
                 format_args!(
@@ -57,14 +63,18 @@ fn check_start(request: &TrainRequest) -> Result<()> {
                 "remove base_score or --start-model",
             ))
         }
-        LearnerParameters::Boost(_) if request.plan.target != Target::Labels => Err(Error::usage(
-            format_args!(
-                "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
-                request.plan.target.name()
-            ),
-            "remove target or --start-model",
-        )),
-        LearnerParameters::Boost(_) => Ok(()),
+        LearnerParameters::Boost(_) | LearnerParameters::Linear(_)
+            if request.plan.target != Target::Labels =>
+        {
+            Err(Error::usage(
+                format_args!(
+                    "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
+                    request.plan.target.name()
+                ),
+                "remove target or --start-model",
+            ))
+        }
+        LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => Ok(()),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::driver::{
     PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
     ValidationData, check_labels, open_sources,
 };
-use crate::{boost, forest};
+use crate::{boost, forest, linear};
 use members::{MemberPlan, PlannedMembers};
 use planetree_base::error::Result;
 use planetree_metric::Metric;
@@ -141,6 +141,7 @@ fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     let of_stage = |stage: &Parameters| match MemberSettings::of(stage) {
         MemberSettings::Boost(settings) => count * boost::bytes_per_row(request, &settings),
         MemberSettings::Forest(settings) => forest::bytes_per_row(request, &settings),
+        MemberSettings::Linear(_) => count * linear::BYTES_PER_ROW,
     };
     let most = request.plan.stages.iter().map(of_stage).max().unwrap_or(0);
     /// Label and bounds of queries, which every class has of its own.
@@ -302,7 +303,8 @@ impl StageRun<'_> {
         };
         if is_only {
             let has_own_part = self.request.start.is_some() && start::extended(self.request).is_none();
-            let name = if has_own_part { "boosting" } else { plain.family.kind() };
+            let is_boosted = self.parameters.boost().is_some();
+            let name = if has_own_part && is_boosted { "boosting" } else { plain.family.kind() };
             return Part { name: name.to_owned(), ..plain };
         }
         Part {
@@ -319,6 +321,7 @@ impl StageRun<'_> {
         let is_squared = match MemberSettings::of(self.parameters) {
             MemberSettings::Boost(settings) => self.request.is_squared_error(&settings),
             MemberSettings::Forest(_) => true,
+            MemberSettings::Linear(_) => false,
         };
         let metrics = if is_squared { vec![Metric::Rmse] } else { self.parameters.metrics.clone() };
         Parameters { metrics, ..self.parameters.clone() }
@@ -334,6 +337,7 @@ fn learner<'a>(
     match &input.settings {
         MemberSettings::Boost(settings) => boost::learner(context, settings, input, observer),
         MemberSettings::Forest(settings) => forest::learner(context, settings, input, observer),
+        MemberSettings::Linear(settings) => linear::learner(context, settings, input, observer),
     }
 }
 

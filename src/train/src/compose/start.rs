@@ -14,9 +14,9 @@ pub fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
 }
 
 /// Returns the ensemble of the start model that new trees are appended to: that of a boosted model, if a single part is
-/// trained. On top of any other model, boosting adds parts of its own.
+/// boosted. Otherwise, the new parts are added to those of the start model.
 pub fn extended(request: &TrainRequest) -> Option<&TreeEnsemble> {
-    request.plan.only()?;
+    request.plan.only()?.boost()?;
     request.start.as_ref()?.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum)
 }
 

@@ -4,6 +4,7 @@
 use super::raw::RawParameters;
 use super::words::{NamedEnum, choose, names};
 use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
+use planetree_model::model::FeatureNormalisation;
 use std::ops::RangeInclusive;
 
 /// A parameter of the user interface.
@@ -78,7 +79,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 46] = [
+pub static KEYS: [Key; 47] = [
     Key {
         name: "ensemble",
         aliases: &["boosting", "boosting_type", "booster"],
@@ -88,7 +89,7 @@ pub static KEYS: [Key; 46] = [
             get: |parameters| parameters.ensemble.name(),
         },
         default: "boost",
-        help: "Ensemble type: boost (gradient boosting) or bag (random forest)",
+        help: "Model type: boost (gradient boosting), bag (random forest) or linear (weighted sum of features)",
     },
     Key {
         name: "objective",
@@ -290,7 +291,7 @@ pub static KEYS: [Key; 46] = [
             get: |parameters| parameters.num_trees.into(),
         },
         default: "250",
-        help: "Maximum number of trees",
+        help: "Maximum number of trees, or of rounds of a linear model",
     },
     Key {
         name: "learning_rate",
@@ -357,7 +358,18 @@ pub static KEYS: [Key; 46] = [
             get: |parameters| parameters.lambda_l2,
         },
         default: "0.0",
-        help: "L2 regularisation of leaf values",
+        help: "L2 regularisation of leaf values, or of the weights of a linear model",
+    },
+    Key {
+        name: "normalise_features",
+        aliases: &["normalize_features", "feature_normalisation"],
+        kind: KeyKind::Word {
+            words: names::<FeatureNormalisation>,
+            set: |parameters, text| choose(&mut parameters.normalise_features, text),
+            get: |parameters| parameters.normalise_features.name(),
+        },
+        default: "none",
+        help: "Linear models: normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all",
     },
     Key {
         name: "min_sum_hessian",
@@ -487,7 +499,7 @@ pub static KEYS: [Key; 46] = [
             get: |parameters| parameters.missing.name(),
         },
         default: "zero",
-        help: "Replacement of missing values; learned keeps them, and each split sends them to the side with the higher gain",
+        help: "Replacement of missing values; learned keeps them: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
     },
     Key {
         name: "seed",

@@ -8,6 +8,7 @@
 mod choice;
 mod help;
 mod keys;
+mod learner_keys;
 mod load;
 mod parameters;
 mod plan;
@@ -25,8 +26,9 @@ pub use help::wrap;
 pub use load::{load, load_with};
 pub use parameters::{
     BoostCandidates, BoostParameters, BoostSettings, ForestCandidates, ForestCriterion, ForestParameters,
-    ForestSettings, LearnerParameters, ListwiseParameters, ObjectiveParameters, PairwiseLoss,
-    PairwiseParameters, Parameters, PointCriterion, RowSampling, StreamingParameters, TreeParameters,
+    ForestSettings, LearnerParameters, LinearLoss, LinearParameters, LinearSettings, ListwiseParameters,
+    ObjectiveParameters, PairwiseLoss, PairwiseParameters, Parameters, PointCriterion, RowSampling,
+    StreamingParameters, TreeParameters,
 };
 pub use plan::{
     ClassScores, ClassWeights, LeastSquaresData, OrdinalTarget, StageStart, Target, TrainingPlan,
@@ -66,6 +68,8 @@ pub enum EnsembleName {
     Boost,
     /// Random forest: each tree fits the labels on sampled rows and features, and scores are means over trees.
     Bag,
+    /// Linear model: scores are weighted sums of the features.
+    Linear,
 }
 
 /// Split criterion of forests.
@@ -189,7 +193,7 @@ impl Parameters {
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let raw = raw::RawParameters::of(self, settings::defaults());
-        for key in &keys::KEYS {
+        for key in keys::KEYS.iter().filter(|key| learner_keys::is_recorded(key.name, raw.ensemble)) {
             if let Some(value) = key.print(&raw) {
                 let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
             }
@@ -204,27 +208,28 @@ impl Parameters {
         settings.check()
     }
 
-    /// Returns the parameters of boosting; `None` if the learner is a forest.
+    /// Returns the parameters of boosting; `None` if the learner is another one.
     pub fn boost(&self) -> Option<&BoostParameters> {
         match &self.learner {
             LearnerParameters::Boost(boost) => Some(boost),
-            LearnerParameters::Forest(_) => None,
+            LearnerParameters::Forest(_) | LearnerParameters::Linear(_) => None,
         }
     }
 
-    /// Returns the parameters of a forest; `None` if the learner is boosting.
+    /// Returns the parameters of a forest; `None` if the learner is another one.
     pub fn forest(&self) -> Option<&ForestParameters> {
         match &self.learner {
             LearnerParameters::Forest(forest) => Some(forest),
-            LearnerParameters::Boost(_) => None,
+            LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => None,
         }
     }
 
-    /// Returns the parameters for growing a tree.
-    pub fn tree(&self) -> &TreeParameters {
+    /// Returns the parameters for growing a tree; `None` if the learner grows no trees.
+    pub fn tree(&self) -> Option<&TreeParameters> {
         match &self.learner {
-            LearnerParameters::Boost(boost) => &boost.tree,
-            LearnerParameters::Forest(forest) => &forest.tree,
+            LearnerParameters::Boost(boost) => Some(&boost.tree),
+            LearnerParameters::Forest(forest) => Some(&forest.tree),
+            LearnerParameters::Linear(_) => None,
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use super::{BaseScore, FeatureCount, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
 use planetree_metric::{Convention, Discount, Gain, Metric};
+use planetree_model::model::FeatureNormalisation;
+use serde::{Deserialize, Serialize};
 
 /// How rows or queries are sampled for each tree. Sampling is without replacement, except in forests with `bootstrap`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -265,6 +267,32 @@ pub struct ForestParameters {
     pub label_gain: Gain,
 }
 
+/// The loss of a linear model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum LinearLoss {
+    /// Half the squared error.
+    Squared,
+    /// Log loss of binary relevance.
+    Logistic {
+        /// Minimum label that counts as relevant.
+        relevant_from: f32,
+    },
+}
+
+/// Parameters of linear models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearParameters {
+    /// The loss.
+    pub loss: LinearLoss,
+    /// How features are normalised.
+    pub normalisation: FeatureNormalisation,
+    /// L2 regularisation of the weights: the loss includes half this number times the sum of their squares.
+    pub lambda_l2: f64,
+}
+
+/// Training parameters of a linear model.
+pub type LinearSettings = Parameters<LinearParameters>;
+
 /// Training parameters of boosting.
 pub type BoostSettings = Parameters<BoostParameters>;
 
@@ -278,12 +306,14 @@ pub enum LearnerParameters {
     Boost(BoostParameters),
     /// A random forest.
     Forest(ForestParameters),
+    /// A linear model.
+    Linear(LinearParameters),
 }
 
 /// Validated training parameters: those shared by all learners, and the learner's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters<L = LearnerParameters> {
-    /// Maximum number of trees, one per round.
+    /// Maximum number of rounds, each of which grows a tree or improves a linear model.
     pub num_trees: u32,
     /// Random seed.
     pub seed: u64,

@@ -2,8 +2,8 @@
 
 use super::plan_keys::PLAN_KEYS;
 use super::{
-    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LearnerParameters, ObjectiveParameters,
-    Parameters,
+    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LearnerParameters, LinearLoss,
+    ObjectiveParameters, Parameters,
 };
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Metric};
@@ -182,7 +182,7 @@ impl TrainingPlan {
                         "remove base_score",
                     );
                 }
-                LearnerParameters::Boost(_) => {}
+                LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => {}
             }
             if stage.missing != first.missing {
                 return refuse(
@@ -242,6 +242,9 @@ impl TrainingPlan {
                 LearnerParameters::Boost(boost) if matches!(boost.base_score, BaseScore::Feature(_)) => {
                     "base_score is a feature, but classes are learned on 0 and 1: remove base_score"
                 }
+                LearnerParameters::Linear(linear) if linear.loss != LinearLoss::Squared => {
+                    "classes are learned by squared error on 0 and 1: set objective=squared"
+                }
                 LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
                     "a pairwise forest has no classes: set pairs_per_document=0"
                 }
@@ -270,7 +273,7 @@ fn starts_at_zero(base_score: &BaseScore) -> bool {
 
 /// Returns whether a training run with another seed gives other trees.
 fn draws(parameters: &Parameters) -> bool {
-    let tree = parameters.tree();
+    let Some(tree) = parameters.tree() else { return false };
     let learner = match &parameters.learner {
         LearnerParameters::Boost(boost) => boost.objective == ObjectiveParameters::XeNdcg,
         LearnerParameters::Forest(forest) => {
@@ -278,6 +281,7 @@ fn draws(parameters: &Parameters) -> bool {
                 || forest.pairs_per_document.is_some()
                 || matches!(forest.candidates, ForestCandidates::Random { .. })
         }
+        LearnerParameters::Linear(_) => false,
     };
     learner
         || tree.sampling.leaves_out()

@@ -34,14 +34,14 @@ fn presets_of_several_parts_have_the_settings_of_their_papers() {
     assert_eq!(boosting.boost().map(|boost| boost.learning_rate), Some(0.1));
     assert_eq!((igbrt.runs, &igbrt.target, igbrt.stage_start), (1, &Target::Labels, StageStart::InSample));
     let averaged = plan("avg-ksgbrt", &[]).unwrap();
-    let (boost, tree) = (averaged.first().boost().unwrap(), averaged.first().tree());
+    let (boost, tree) = (averaged.first().boost().unwrap(), averaged.first().tree().unwrap());
     assert_eq!((averaged.runs, boost.learning_rate, averaged.first().num_trees), (10, 0.2, 1000));
     assert_eq!((tree.features_per_node, tree.max_depth), (FeatureCount::Fraction(0.1), Some(3)));
     let stochastic = plan("sgbrt", &[]).unwrap();
-    assert_eq!((stochastic.first().tree().sampling.fraction, stochastic.runs), (0.5, 1));
+    assert_eq!((stochastic.first().tree().unwrap().sampling.fraction, stochastic.runs), (0.5, 1));
     assert_eq!(stochastic.first().boost().unwrap().base_score, BaseScore::Constant(0.0));
     let bagged = plan("bagboost", &[]).unwrap();
-    assert!(bagged.runs > 1 && bagged.first().tree().sampling.per_run);
+    assert!(bagged.runs > 1 && bagged.first().tree().unwrap().sampling.per_run);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 20] = [
+const TEXTS: [(&str, &str); 22] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
@@ -41,6 +41,8 @@ const TEXTS: [(&str, &str); 20] = [
     ("rf", include_str!("presets/rf.toml")),
     ("rf-list", include_str!("presets/rf-list.toml")),
     ("rf-hybrid", include_str!("presets/rf-hybrid.toml")),
+    ("linear", include_str!("presets/linear.toml")),
+    ("logistic", include_str!("presets/logistic.toml")),
 ];
 
 const OTHERS: [&str; 2] = ["description", "paper"];

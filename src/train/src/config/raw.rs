@@ -3,11 +3,13 @@
 
 use super::{
     BaseScore, BoostCandidates, BoostParameters, Candidates, CriterionName, EnsembleName, FeatureCount,
-    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LearnerParameters, ListwiseParameters,
-    MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters, Parameters,
-    PointCriterion, RowSampling, Sampling, StreamingParameters, TreeParameters,
+    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LearnerParameters, LinearLoss,
+    LinearParameters, ListwiseParameters, MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss,
+    PairwiseParameters, Parameters, PointCriterion, RowSampling, Sampling, StreamingParameters,
+    TreeParameters,
 };
 use planetree_metric::{Convention, Discount, Gain, Metric};
+use planetree_model::model::FeatureNormalisation;
 
 /// Parameters of listwise trees, before validation.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,8 +95,10 @@ pub struct RawParameters {
     pub min_data_in_leaf: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
-    /// L2 regularisation of leaf values.
+    /// L2 regularisation of leaf values or weights.
     pub lambda_l2: f64,
+    /// How linear models normalise features.
+    pub normalise_features: FeatureNormalisation,
     /// Maximum number of bins per feature (static, random), or of centroids per feature and node (streaming).
     pub max_bin: u32,
     /// Streaming: maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
@@ -177,6 +181,14 @@ impl RawParameters {
                 tree_strength: self.forest.tree_strength,
                 label_gain: self.label_gain,
             }),
+            EnsembleName::Linear => LearnerParameters::Linear(LinearParameters {
+                loss: match self.objective {
+                    ObjectiveName::Logistic => LinearLoss::Logistic { relevant_from: self.relevant_from },
+                    _ => LinearLoss::Squared,
+                },
+                normalisation: self.normalise_features,
+                lambda_l2: self.lambda_l2,
+            }),
         };
         Parameters {
             num_trees: self.num_trees,
@@ -250,6 +262,10 @@ impl RawParameters {
                 raw.set_forest(forest);
                 &forest.tree
             }
+            LearnerParameters::Linear(linear) => {
+                raw.set_linear(linear);
+                return raw;
+            }
         };
         RawParameters {
             max_depth: tree.max_depth,
@@ -304,6 +320,19 @@ impl RawParameters {
             | ObjectiveParameters::ListNet
             | ObjectiveParameters::QueryRmse => {}
         }
+    }
+
+    fn set_linear(&mut self, linear: &LinearParameters) {
+        self.ensemble = EnsembleName::Linear;
+        self.lambda_l2 = linear.lambda_l2;
+        self.normalise_features = linear.normalisation;
+        self.objective = match &linear.loss {
+            LinearLoss::Squared => ObjectiveName::Squared,
+            LinearLoss::Logistic { relevant_from } => {
+                self.relevant_from = *relevant_from;
+                ObjectiveName::Logistic
+            }
+        };
     }
 
     fn set_forest(&mut self, forest: &ForestParameters) {
@@ -380,6 +409,7 @@ pub fn blank() -> RawParameters {
         min_data_in_leaf: 0,
         min_gain: 0.0,
         lambda_l2: 0.0,
+        normalise_features: FeatureNormalisation::None,
         max_bin: 0,
         value_groups: 0,
         workers: 0,

@@ -1,6 +1,7 @@
 //! Merges settings from several sources. [`TrainSettings::check`] validates them and returns [`Parameters`].
 
 use super::keys::{KEYS, Key};
+use super::learner_keys::{ForeignKey, foreign};
 use super::raw::{RawParameters, blank};
 use super::source::Setting;
 use super::value::ValueError;
@@ -74,23 +75,27 @@ impl TrainSettings {
         Ok(parameters.into_parameters())
     }
 
-    /// Rejects parameters that belong to the other ensemble type if the user set them. Values from presets and defaults
+    /// Rejects parameters that belong to other learners if the user set them. Values from presets and defaults
     /// are reset without an error.
     fn check_ensemble(&self, parameters: &mut RawParameters) -> Result<()> {
         let is_bag = parameters.ensemble == EnsembleName::Bag;
-        let (kind, foreign, remedy): (&str, &[(&str, &str)], &str) = match parameters.ensemble {
-            EnsembleName::Boost => ("boosting", &OF_FORESTS, "ensemble=bag"),
-            EnsembleName::Bag => ("a forest", &OF_BOOSTING, "ensemble=boost"),
+        let kind = match parameters.ensemble {
+            EnsembleName::Boost => "boosting",
+            EnsembleName::Bag => "a forest",
+            EnsembleName::Linear => "a linear model",
         };
-        for (name, neutral) in foreign {
+        for ForeignKey { name, neutral, remedy } in foreign(parameters.ensemble) {
             let Some(key) = Key::named(name) else { continue };
             let given = key.print(parameters);
             let _ = key.read(name, neutral, parameters); // cannot fail: a test checks all neutral values
-            if self.is_chosen(name) && given != key.print(parameters) {
+            // Models of trees record the neutral values of all tree learners, so these are accepted.
+            let is_neutral = given == key.print(parameters) && parameters.ensemble != EnsembleName::Linear;
+            if self.is_chosen(name) && !is_neutral {
                 let problem = format!("{kind} has no {name}");
                 return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
             }
         }
+        self.check_linear_objective(parameters)?;
         let unfit = if is_bag { Candidates::Streaming } else { Candidates::Random };
         if parameters.candidates == unfit {
             if self.is_chosen("candidates") || !self.is_chosen("ensemble") {
@@ -128,6 +133,24 @@ impl TrainSettings {
                 "set candidates=static",
             ));
         }
+        Ok(())
+    }
+
+    /// Rejects objectives that linear models do not have if the user set them. The objective of a preset is reset without
+    /// an error.
+    fn check_linear_objective(&self, parameters: &mut RawParameters) -> Result<()> {
+        let is_supported = matches!(parameters.objective, ObjectiveName::Squared | ObjectiveName::Logistic);
+        if parameters.ensemble != EnsembleName::Linear || is_supported {
+            return Ok(());
+        }
+        if self.is_chosen("objective") {
+            return Err(self.fault(
+                "objective",
+                &format!("a linear model has no objective {}", parameters.objective.name()),
+                "set objective=squared or objective=logistic, or ensemble=boost",
+            ));
+        }
+        parameters.objective = ObjectiveName::Squared;
         Ok(())
     }
 
@@ -311,26 +334,8 @@ pub fn defaults() -> RawParameters {
     parameters
 }
 
-/// Parameters that only forests use, each with the value that has no effect on boosting.
-const OF_FORESTS: [(&str, &str); 5] = [
-    ("criterion", "variance"),
-    ("bootstrap", "false"),
-    ("pairs_per_document", "0"),
-    ("tree_strength", "false"),
-    ("listwise_levels", "0"),
-];
 /// Parameters that only listwise trees use.
 const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
-/// Parameters that only boosting uses, each with the value that has no effect on forests.
-const OF_BOOSTING: [(&str, &str); 7] = [
-    ("objective", "squared"),
-    ("learning_rate", "1.0"),
-    ("num_leaves", "0"),
-    ("lambda_l2", "0.0"),
-    ("min_sum_hessian", "0.0"),
-    ("base_score", "auto"),
-    ("bagging_per", "tree"),
-];
 
 /// Replaces `query_fraction` with the two parameters that it stands for.
 fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {

@@ -5,6 +5,7 @@ use super::raw::{RawForest, RawListwise, RawParameters};
 use super::*;
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Gain, Metric};
+use planetree_model::model::FeatureNormalisation;
 use proptest::prelude::*;
 
 /// Converts parameters to the flat struct.
@@ -59,6 +60,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "listwise_discount" => ("power:0.1", "\"power:0.1\""),
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
+        "normalise_features" => ("zscore", "\"z\""),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
         "lambda_metric" => ("ERR", "\"err\""),
         "lambda_norm" => ("no", "false"),
@@ -83,6 +85,7 @@ fn every_parameter_can_be_set_under_every_name() {
             "criterion" | "tree_strength" => "rf",
             "bootstrap" | "pairs_per_document" | "listwise_levels" => "rf-point",
             "leaf_order" | "listwise_discount" | "listwise_truncation" => "rf-list",
+            "normalise_features" => "linear",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
             "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
@@ -175,7 +178,7 @@ fn presets_have_the_settings_of_their_papers() {
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
         "the presets are planet, pgbrt, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic",
     );
 }
 
@@ -184,7 +187,10 @@ fn later_sources_replace_earlier_ones() {
     let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
     let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
     assert_eq!((parameters.num_trees, raw(&parameters).learning_rate, parameters.seed), (9, 0.5, 16));
-    assert_eq!((raw(&parameters).candidates, parameters.tree().max_depth), (Candidates::Exact, Some(4)));
+    assert_eq!(
+        (raw(&parameters).candidates, parameters.tree().unwrap().max_depth),
+        (Candidates::Exact, Some(4))
+    );
     assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
     // User-set candidates override the preset's bins.
     assert_eq!(raw(&with(&["candidates=exact"]).unwrap()).max_bin, 0);
@@ -378,6 +384,55 @@ fn parameters_of_the_other_ensemble_are_rejected() {
 }
 
 #[test]
+fn parameters_of_linear_models_are_checked() {
+    let linear = with_preset("linear", &[]).unwrap();
+    let expected = LinearParameters {
+        loss: LinearLoss::Squared,
+        normalisation: FeatureNormalisation::Query,
+        lambda_l2: 1e-10,
+    };
+    assert_eq!((&linear.learner, linear.num_trees), (&LearnerParameters::Linear(expected), 1));
+    assert!(linear.tree().is_none() && linear.boost().is_none() && linear.forest().is_none());
+    assert_eq!(
+        linear.to_toml(),
+        "ensemble = \"linear\"\nobjective = \"squared\"\nrelevant_from = 1.0\nnum_trees = 1\n\
+         lambda_l2 = 1e-10\nnormalise_features = \"query\"\nmissing = \"zero\"\nseed = 0\n\
+         early_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\nconvention = \"planetree\"\n"
+    );
+    assert_eq!(Parameters::from_toml(&linear.to_toml()).unwrap(), linear);
+    let logistic = with_preset("logistic", &["relevant_from=2", "lambda_l2=0.5"]).unwrap();
+    let LearnerParameters::Linear(parameters) = &logistic.learner else { panic!("the learner is linear") };
+    assert_eq!(parameters.loss, LinearLoss::Logistic { relevant_from: 2.0 });
+    assert_eq!(Parameters::from_toml(&logistic.to_toml()).unwrap(), logistic);
+    for setting in
+        ["max_depth=5", "eta=0.1", "max_bin=255", "criterion=gini", "subsample=1.0", "num_leaves=31"]
+    {
+        let error = with_preset("linear", &[setting]).unwrap_err();
+        assert!(
+            error.to_string().starts_with(&format!("--set {setting}: a linear model has no ")),
+            "{error}"
+        );
+    }
+    refused(
+        with_preset("linear", &["objective=lambdarank"]),
+        "--set objective=lambdarank: a linear model has no objective lambdarank",
+        "set objective=squared or objective=logistic, or ensemble=boost",
+    );
+    for (preset, kind) in [("mart", "boosting"), ("rf", "a forest")] {
+        refused(
+            with_preset(preset, &["normalise_features=z"]),
+            &format!("--set normalise_features=z: {kind} has no normalise_features"),
+            "remove it, or set ensemble=linear",
+        );
+    }
+    // User settings override the preset.
+    let ranked = with_preset("lambdamart", &["ensemble=linear"]).unwrap();
+    let LearnerParameters::Linear(parameters) = &ranked.learner else { panic!("the learner is linear") };
+    assert_eq!(parameters.loss, LinearLoss::Squared);
+    assert!(with_preset("linear", &["ensemble=boost"]).unwrap().boost().is_some());
+}
+
+#[test]
 fn a_number_of_queries_overrides_a_fraction() {
     let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
     assert_eq!((raw(&counted).queries_per_tree, raw(&counted).bagging_fraction), (Some(50), 1.0));
@@ -392,7 +447,7 @@ fn a_number_of_queries_overrides_a_fraction() {
 fn query_fraction_is_bagging_by_queries() {
     let parameters = with(&["query_fraction=0.63"]).unwrap();
     assert_eq!(
-        (parameters.tree().sampling.fraction, parameters.tree().sampling.unit),
+        (parameters.tree().unwrap().sampling.fraction, parameters.tree().unwrap().sampling.unit),
         (0.63, Sampling::Queries)
     );
     assert_eq!(with(&["query_fraction=0.63", "sampling=queries"]).unwrap(), parameters);
@@ -549,6 +604,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             min_data_in_leaf: numbers.4,
             min_gain: reals.0,
             lambda_l2: if bags { 0.0 } else { reals.1 },
+            normalise_features: FeatureNormalisation::None,
             max_bin: kinds.1,
             value_groups: kinds.2,
             workers: u32::from(kinds.0 == Candidates::Streaming),

@@ -1,6 +1,7 @@
 //! Converts between the variants of enumerations and the names that users write.
 
 use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
+use planetree_model::model::FeatureNormalisation;
 
 /// An enumeration whose variants have names.
 pub trait NamedEnum: Copy + PartialEq + 'static {
@@ -35,7 +36,7 @@ impl NamedEnum for Candidates {
 
 impl NamedEnum for EnsembleName {
     const ALL: &'static [(&'static str, Self)] =
-        &[("boost", EnsembleName::Boost), ("bag", EnsembleName::Bag)];
+        &[("boost", EnsembleName::Boost), ("bag", EnsembleName::Bag), ("linear", EnsembleName::Linear)];
 
     const ALIASES: &'static [(&'static str, Self)] = &[
         ("gbdt", EnsembleName::Boost),
@@ -43,6 +44,7 @@ impl NamedEnum for EnsembleName {
         ("gbtree", EnsembleName::Boost),
         ("rf", EnsembleName::Bag),
         ("random_forest", EnsembleName::Bag),
+        ("gblinear", EnsembleName::Linear),
     ];
 }
 
@@ -103,6 +105,17 @@ impl NamedEnum for ObjectiveName {
         ("querysoftmax", ObjectiveName::ListNet),
         ("queryrmse", ObjectiveName::QueryRmse),
     ];
+}
+
+impl NamedEnum for FeatureNormalisation {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("query", FeatureNormalisation::Query),
+        ("z", FeatureNormalisation::Z),
+        ("minmax", FeatureNormalisation::Minmax),
+        ("none", FeatureNormalisation::None),
+    ];
+
+    const ALIASES: &'static [(&'static str, Self)] = &[("zscore", FeatureNormalisation::Z)];
 }
 
 impl NamedEnum for MissingPolicy {

@@ -6,7 +6,10 @@ use super::grower::TreeGrower;
 use crate::bins::BinnedData;
 use crate::config::{BoostSettings, ForestSettings, Parameters};
 use crate::tree::Cell;
+use planetree_base::compact::{from_bytes, to_bytes};
 use planetree_base::error::Result;
+use planetree_base::job::{Job, Partial};
+use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use std::sync::Arc;
 
@@ -41,6 +44,13 @@ pub trait Backend: Send + Sync {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<[i64; 2]>>;
+
+    /// Runs a job on all rows. Returns its encoded result, merged over the shares of the data in order. Learners call
+    /// [`run_job`] instead.
+    fn run_job(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>>;
+
+    /// Frees the states that executors keep for this training run.
+    fn forget(&self);
 }
 
 /// A histogram cell that backends support.
@@ -74,4 +84,29 @@ impl BackendCell for [i64; 2] {
     ) -> Box<dyn BoostWorker<Self>> {
         backend.weighted_worker(parameters, data, base_score)
     }
+}
+
+/// A job to run on a backend, with its messages encoded.
+pub struct EncodedJob<'a> {
+    /// The name of the job.
+    pub name: &'static str,
+    /// The encoded job.
+    pub job: &'a [u8],
+    /// The encoded snapshot from which executors rebuild a lost state.
+    pub snapshot: &'a [u8],
+    /// Whether the snapshot is sent with the first request, because no executor can have a state yet.
+    pub is_first: bool,
+}
+
+/// Runs a job on all rows of a training run that a backend holds. The data must have been binned on the backend before.
+pub fn run_job<J: Job>(
+    backend: &dyn Backend,
+    job: &J,
+    snapshot: &J::Snapshot,
+    is_first: bool,
+) -> Result<J::Partial> {
+    let (job, snapshot) = (to_bytes(job), to_bytes(snapshot));
+    let answer = backend.run_job(&EncodedJob { name: J::NAME, job: &job, snapshot: &snapshot, is_first })?;
+    let partial: J::Partial = from_bytes(&answer)?;
+    if partial.is_valid() { Ok(partial) } else { Err(malformed()) }
 }

@@ -40,6 +40,11 @@ pub trait Learner: Send {
     /// Returns the results besides the part and the log, given that the model keeps the rounds up to `last`.
     fn finish(&mut self, last: u32) -> LearnerOutputs;
 
+    /// Returns a message for the user after the part could not be improved any more.
+    fn end_note(&self, rounds: u32) -> String {
+        format!("stopped after {rounds} trees: no further split has a gain")
+    }
+
     /// Returns the error for a training run that could not split even one node.
     fn no_split(&self) -> Error;
 }

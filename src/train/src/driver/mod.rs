@@ -25,8 +25,7 @@ mod stage_input;
 mod strength;
 mod validation;
 
-pub use backend::Backend;
-pub use backend::BackendCell;
+pub use backend::{Backend, BackendCell, EncodedJob, run_job};
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};

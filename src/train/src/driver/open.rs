@@ -36,13 +36,19 @@ pub struct BinKey {
     pub options: BinOptions,
     /// Number of pairs per document and the seed of their sample, if the rows are pairs of documents.
     pairs: Option<(u32, u64)>,
+    /// Whether validation sets need the values of features, as for linear models.
+    needs_values: bool,
 }
 
 impl BinKey {
     /// Returns the key of a stage.
     pub fn of(parameters: &Parameters) -> Self {
         let pairs = parameters.forest().and_then(|forest| forest.pairs_per_document);
-        BinKey { options: BinOptions::of(parameters), pairs: pairs.map(|pairs| (pairs, parameters.seed)) }
+        BinKey {
+            options: BinOptions::of(parameters),
+            pairs: pairs.map(|pairs| (pairs, parameters.seed)),
+            needs_values: parameters.tree().is_none(),
+        }
     }
 }
 
@@ -96,7 +102,7 @@ impl Sources {
     ) -> Result<Vec<Arc<ValidationData>>> {
         let begun = Instant::now();
         let key = BinKey::of(parameters);
-        let cuts = key.options.max_bin.is_some() && key.pairs.is_none();
+        let cuts = key.options.max_bin.is_some() && key.pairs.is_none() && !key.needs_values;
         let label = |label: f32| request.plan.target.label(label);
         let mut sets = Vec::new();
         for (named, source) in request.validation.iter().zip(&mut self.validation) {
@@ -178,7 +184,7 @@ fn bin(
     row_bytes: RowBytes,
 ) -> Result<BinnedData> {
     let Sources { source, validation, .. } = sources;
-    let BinKey { options, pairs } = &BinKey::of(parameters);
+    let BinKey { options, pairs, .. } = &BinKey::of(parameters);
     if let Some((pairs, seed)) = *pairs {
         check_pairs(request, source, pairs)?;
         return BinnedData::of_pairs(source, options, pairs, seed);

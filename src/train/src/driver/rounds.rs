@@ -339,7 +339,7 @@ impl<'a> Training<'a> {
         let of_stage =
             if self.request.plan.stages.len() > 1 { format!("stage {number}: ") } else { String::new() };
         if matches!(stop, StopReason::NoSplit) {
-            observer.note(&format!("{of_stage}stopped after {rounds} trees: no further split has a gain"));
+            observer.note(&format!("{of_stage}{}", members.first().end_note(rounds)));
         }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };

@@ -5,7 +5,7 @@ use super::request::TrainRequest;
 use super::scores::Scores;
 use super::validation::ValidationData;
 use crate::bins::BinnedData;
-use crate::config::{BoostSettings, ForestSettings, LearnerParameters, Parameters};
+use crate::config::{BoostSettings, ForestSettings, LearnerParameters, LinearSettings, Parameters};
 use planetree_model::model::{ModelFeature, TreeEnsemble};
 use std::sync::Arc;
 
@@ -43,6 +43,8 @@ pub enum MemberSettings {
     Boost(BoostSettings),
     /// The part is a forest.
     Forest(ForestSettings),
+    /// The part is a linear function.
+    Linear(LinearSettings),
 }
 
 impl MemberSettings {
@@ -51,6 +53,7 @@ impl MemberSettings {
         match &parameters.learner {
             LearnerParameters::Boost(boost) => MemberSettings::Boost(parameters.with(boost.clone())),
             LearnerParameters::Forest(forest) => MemberSettings::Forest(parameters.with(forest.clone())),
+            LearnerParameters::Linear(linear) => MemberSettings::Linear(parameters.with(linear.clone())),
         }
     }
 }

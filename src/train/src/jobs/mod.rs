@@ -1,6 +1,7 @@
 //! Defines the jobs that a cluster runs for training, one per file. [`Survey`] summarises features for binning.
 //! [`UpdateGradients`] and [`Level`] (or [`StreamLevel`]) grow boosted trees; each executor works on the rows of a
-//! [`BoostShare`]. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms.
+//! [`BoostShare`]. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms. The
+//! jobs of linear models are in `linear/`.
 
 mod boost_share;
 mod cells;

@@ -176,7 +176,7 @@ proptest! {
         let data = binned(&columns, rows, partition_rows, Some(20));
         prop_assume!(!data.binning.layout.groups.is_empty());
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
-        let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
+        let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
         let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
@@ -271,7 +271,7 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
 
 fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64>, depth: u32) -> GrownTree {
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
-    let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
+    let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     let rules = SplitRules {
         min_data: LEAST,
         min_weight: 0.0,

@@ -1,0 +1,144 @@
+//! Jobs that train linear models. All of them work on [`LinearRows`]: the rows of the row groups of one executor with
+//! the values of their features. The rows do not change from round to round, so a lost state is rebuilt from the dataset
+//! alone.
+
+use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::rows::{FeatureRange, LinearRows};
+use super::sums::FixedSums;
+use crate::config::{LinearLoss, Parameters};
+use planetree_base::compact::Bytes;
+use planetree_base::error::Result;
+use planetree_base::job::{Job, Partial, Shard};
+use planetree_base::wire::malformed;
+use planetree_data::source::LabelledData;
+use planetree_metric::Mean;
+use serde::{Deserialize, Serialize};
+
+/// Finds the ranges of features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearRanges {
+    /// The features.
+    pub features: Vec<PlannedFeature>,
+}
+
+/// The ranges of features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FeatureRanges(pub Vec<FeatureRange>);
+
+/// Sums the values of features and their squares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearMoments {
+    /// The features and their ranges.
+    pub plan: StandardPlan,
+}
+
+/// Sums the losses, gradients and hessians of all rows at a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearSums {
+    /// The features with their means and deviations.
+    pub plan: StandardPlan,
+    /// The loss.
+    pub loss: LinearLoss,
+    /// The point.
+    pub point: LinearPoint,
+}
+
+/// The result of [`LinearSums`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearTotals {
+    /// The sums, in the order of [`StandardPlan::scales`].
+    pub sums: FixedSums,
+    /// Serialised means of the metrics, by share.
+    means: Vec<Vec<Bytes>>,
+}
+
+impl LinearTotals {
+    /// Adds the metrics of all shares to `sums`, which has the same metrics.
+    pub fn add_means(&self, sums: &mut [Mean]) -> Result<()> {
+        for means in &self.means {
+            if means.len() != sums.len() {
+                return Err(malformed());
+            }
+            for (sum, bytes) in sums.iter_mut().zip(means) {
+                sum.merge(&Mean::from_bytes(sum.metric(), &bytes.0).ok_or_else(malformed)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML.
+fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
+    let Some(parameters) = snapshot else { return Ok(None) };
+    LinearRows::read(shard.data, shard.parts, &Parameters::from_toml(&parameters)?).map(Some)
+}
+
+macro_rules! linear_job {
+    ($job:ident, $name:literal, $partial:ident, |$this:ident, $rows:ident| $map:expr) => {
+        impl Job for $job {
+            const NAME: &'static str = $name;
+            type Data = LabelledData;
+            type State = LinearRows;
+            type Snapshot = String;
+            type Partial = $partial;
+
+            fn prepare(
+                &self,
+                snapshot: Option<String>,
+                shard: &Shard<'_, LabelledData>,
+            ) -> Result<Option<LinearRows>> {
+                read_rows(snapshot, shard)
+            }
+
+            fn state_bytes(state: &LinearRows) -> u64 {
+                state.bytes()
+            }
+
+            fn map(&self, $rows: &LinearRows, _: &Shard<'_, LabelledData>) -> Result<Option<$partial>> {
+                let $this = self;
+                Ok(Some($map))
+            }
+        }
+    };
+}
+
+linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRanges(
+    rows.ranges(&job.features)
+));
+linear_job!(LinearMoments, "linear_moments", FixedSums, |job, rows| rows.moments(&job.plan));
+linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
+    let totals = rows.sums(&job.plan, &job.loss, &job.point);
+    let means = totals.means.iter().map(|mean| Bytes(mean.to_bytes())).collect();
+    LinearTotals { sums: totals.sums, means: vec![means] }
+});
+
+impl Partial for FeatureRanges {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        if self.0.len() != other.0.len() {
+            return Err(malformed());
+        }
+        self.0.iter_mut().zip(other.0).for_each(|(range, other)| *range = range.merged(other));
+        Ok(())
+    }
+}
+
+impl Partial for FixedSums {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        if self.add_all(&other) { Ok(()) } else { Err(malformed()) }
+    }
+
+    fn is_valid(&self) -> bool {
+        FixedSums::is_valid(self)
+    }
+}
+
+impl Partial for LinearTotals {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.means.extend(other.means);
+        Partial::merge(&mut self.sums, other.sums)
+    }
+
+    fn is_valid(&self) -> bool {
+        FixedSums::is_valid(&self.sums)
+    }
+}

@@ -1,0 +1,134 @@
+//! Minimises the loss of a linear model by Newton's method. The loss of all rows is
+//!
+//! ```text
+//! sum over the rows of weight * loss(label, score) + lambda / 2 * sum over the features of weight²
+//! ```
+//!
+//! where the loss is half the squared error or the log loss, and the intercept is not penalised. For the squared error,
+//! one step leads to the minimum: it solves the normal equations. A step for the log loss is one of iteratively
+//! reweighted least squares.
+
+use super::jobs::LinearSums;
+use super::plan::{LinearPoint, StandardPlan};
+use super::runner::LinearJobs;
+use super::solve::Symmetric;
+use crate::config::{LinearLoss, LinearParameters};
+use planetree_base::error::Result;
+use planetree_metric::Mean;
+use planetree_model::model::LinearFunction;
+
+/// The loss of a linear function, with its derivatives.
+pub struct Evaluation {
+    /// The function.
+    pub function: LinearFunction,
+    /// The weights of the standardised features. They follow from the function, so that a resumed training run, which
+    /// has only the function, continues with the same numbers.
+    point: LinearPoint,
+    /// The loss of all rows plus the penalty.
+    objective: f64,
+    /// The negative derivatives with respect to the intercept and the weights.
+    gradient: Vec<f64>,
+    /// The second derivatives.
+    hessian: Symmetric,
+    /// The metrics of the training rows.
+    pub means: Vec<Mean>,
+}
+
+/// A direction that reduces the loss.
+struct Step {
+    direction: Vec<f64>,
+    /// Twice the reduction of the loss that the step would achieve if the loss were quadratic.
+    decrement: f64,
+}
+
+/// The loss to minimise.
+pub struct Problem<'a> {
+    /// How features are standardised.
+    pub plan: StandardPlan,
+    /// The parameters of the model.
+    pub parameters: &'a LinearParameters,
+    /// Metrics without values, to which those of the rows are added.
+    pub metrics: Vec<Mean>,
+}
+
+impl Problem<'_> {
+    fn loss(&self) -> &LinearLoss {
+        &self.parameters.loss
+    }
+
+    /// Returns the factor of a weight's square in the loss. The parameter applies to the weights of the normalised
+    /// features.
+    fn penalty(&self, feature: usize) -> f64 {
+        let deviation = self.plan.features[feature].deviation;
+        self.parameters.lambda_l2 / (deviation * deviation)
+    }
+
+    /// Computes the loss of a linear function and its derivatives.
+    pub fn evaluate(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
+        let point = self.plan.point(&function);
+        let scales = self.plan.scales(self.loss(), &point);
+        let job = LinearSums { plan: self.plan.clone(), loss: self.loss().clone(), point };
+        let totals = jobs.run(&job)?;
+        let mut means = self.metrics.clone();
+        totals.add_means(&mut means)?;
+        let (mut objective, mut gradient, hessian) = self.plan.values(&totals.sums, &scales);
+        let mut hessian = Symmetric::new(gradient.len(), hessian);
+        for (feature, weight) in job.point.weights.iter().enumerate() {
+            let penalty = self.penalty(feature);
+            objective += penalty * weight * weight / 2.0;
+            gradient[feature + 1] -= penalty * weight;
+            hessian.add_to_diagonal(feature + 1, penalty);
+        }
+        Ok(Evaluation { function, point: job.point, objective, gradient, hessian, means })
+    }
+
+    /// Returns the linear function after a step, with its loss. Returns `None` if the current one has the least loss.
+    pub fn improve(&self, jobs: &LinearJobs<'_>, now: &Evaluation) -> Result<Option<Evaluation>> {
+        /// The reduction of the loss, relative to the loss, below which a point is the minimum.
+        const CONVERGED: f64 = 1e-18;
+        /// The reduction of the loss, relative to the loss, below which rounding errors hide it. The loss is so close to
+        /// a quadratic function there that the step is right anyway.
+        const INVISIBLE: f64 = 1e-11;
+        /// Maximum number of times that a step is halved.
+        const HALVINGS: u32 = 40;
+        let Step { direction, decrement } = now.step();
+        let size = now.objective.abs().max(f64::MIN_POSITIVE);
+        if decrement.is_nan() || decrement <= CONVERGED * size {
+            return Ok(None);
+        }
+        let mut length = 1.0;
+        for _ in 0..HALVINGS {
+            let next = self.evaluate(jobs, self.plan.function(&now.point.moved(&direction, length)))?;
+            // Comparisons with NaN are false. Armijo's rule: the loss decreases by a fraction of what its slope promises.
+            let is_better = next.objective <= now.objective - 1e-4 * length * decrement;
+            if is_better || (length == 1.0 && decrement <= INVISIBLE * size) {
+                return Ok(Some(next));
+            }
+            length /= 2.0;
+        }
+        Ok(None)
+    }
+}
+
+impl Evaluation {
+    /// Returns whether the loss is finite.
+    pub fn is_finite(&self) -> bool {
+        self.objective.is_finite() && self.gradient.iter().all(|gradient| gradient.is_finite())
+    }
+
+    fn step(&self) -> Step {
+        let direction = self.hessian.clone().solve(&self.gradient);
+        let decrement = direction.iter().zip(&self.gradient).map(|(one, other)| one * other).sum();
+        Step { direction, decrement }
+    }
+}
+
+impl LinearPoint {
+    fn moved(&self, direction: &[f64], length: f64) -> Self {
+        let weights = self.weights.iter().zip(&direction[1..]);
+        LinearPoint {
+            intercept: self.intercept + length * direction[0],
+            weights: weights.map(|(weight, direction)| weight + length * direction).collect(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Prepares a linear model before the first round: reads the rows and standardises the features.
+
+use super::jobs::{LinearMoments, LinearRanges};
+use super::learner::LinearLearner;
+use super::newton::Problem;
+use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::rows::LinearRows;
+use super::runner::LinearJobs;
+use super::sums::SumScale;
+use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
+use crate::driver::{
+    Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationSet, mean_of,
+};
+use crate::objective::objective;
+use planetree_base::error::{Error, Result};
+use planetree_base::wire::malformed;
+use planetree_data::source::LabelledRows;
+use planetree_metric::Mean;
+use planetree_model::model::{FeatureNormalisation, PartFamily};
+
+/// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
+pub const BYTES_PER_ROW: u64 = 24;
+
+/// Creates the learner of a linear model, and the part before its first round.
+pub fn learner<'a>(
+    context: &StageContext<'a>,
+    settings: &'a LinearSettings,
+    input: &'a MemberInput,
+    observer: &mut dyn Observer,
+) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+    let request = context.request;
+    let rows = &input.data.rows;
+    let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
+    let jobs = jobs(context, settings, input)?;
+    let plan = plan(context, settings, input, &jobs, observer)?;
+    let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
+    let function = plan.function(&intercept);
+    let sets = context.validation.iter().enumerate().map(|(number, set)| {
+        let start = input.start.as_ref().map(|start| start.validation[number].clone());
+        ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
+    });
+    let learner = LinearLearner {
+        request,
+        problem: Problem {
+            plan,
+            parameters: &settings.learner,
+            metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
+        },
+        jobs,
+        features: context.features.to_vec(),
+        validation: sets.collect(),
+        function: function.clone(),
+        current: None,
+    };
+    Ok((PartFamily::Linear(function), Box::new(learner)))
+}
+
+/// Returns the score of all rows before the first round: the best constant. Returns an error if the loss cannot learn
+/// from the labels.
+fn start_score(
+    settings: &LinearSettings,
+    rows: &[LabelledRows],
+    input: &MemberInput,
+) -> Result<f64, crate::objective::LabelProblem> {
+    let LinearLoss::Logistic { relevant_from } = settings.learner.loss else {
+        return Ok(if input.start.is_some() { 0.0 } else { mean_of(rows, |label| label) });
+    };
+    let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
+    let Some(logistic) = logistic else { return Ok(0.0) };
+    logistic.check(rows)?;
+    let relevant = |label: f32| if logistic.is_relevant(label) { 1.0 } else { 0.0 };
+    Ok(if input.start.is_some() { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
+}
+
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory.
+fn jobs<'a>(
+    context: &StageContext<'a>,
+    settings: &'a LinearSettings,
+    input: &'a MemberInput,
+) -> Result<LinearJobs<'a>> {
+    let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
+    if let Some(backend) = &request.backend {
+        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone()));
+        return Ok(LinearJobs::remote(&**backend, parameters.to_toml()));
+    }
+    // The labels may be those of a class.
+    let offsets = move |partitions: std::ops::Range<usize>| {
+        let start = input.start.as_ref()?;
+        Some(partitions.map(|partition| start.training.partition(partition).to_vec()).collect())
+    };
+    let read = move |partitions: std::ops::Range<usize>| {
+        let numbers: Vec<usize> = partitions.clone().collect();
+        let rows = LinearRows::read(source, &numbers, settings)?;
+        rows.with_rows(&input.data.rows[partitions.clone()], offsets(partitions), settings)
+    };
+    let bytes = 4 * source.values_count() * context.members as u64;
+    // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
+    let fits = input.data.is_in_memory() && request.memory_limit.is_none_or(|limit| bytes <= limit / 2);
+    if fits {
+        return Ok(LinearJobs::Memory { source, rows: read(0..source.partitions())? });
+    }
+    Ok(LinearJobs::Streamed { source, read: Box::new(move |partition| read(partition..partition + 1)) })
+}
+
+/// Finds the ranges, means and deviations of all features.
+fn plan(
+    context: &StageContext<'_>,
+    settings: &LinearSettings,
+    input: &MemberInput,
+    jobs: &LinearJobs<'_>,
+    observer: &mut dyn Observer,
+) -> Result<StandardPlan> {
+    let (source, rows) = (&context.sources.source, &input.data.rows);
+    let normalisation = settings.learner.normalisation;
+    let is_word = |feature: &usize| source.has_words(*feature);
+    let left_out: Vec<&str> =
+        (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();
+    if !left_out.is_empty() {
+        observer
+            .note(&format!("categorical features have no weight in a linear model: {}", left_out.join(", ")));
+    }
+    let numeric = (0..source.features()).filter(|feature| !is_word(feature));
+    let planned = |feature: usize| PlannedFeature::new(feature as u32, context.features[feature].fill);
+    let labels = rows.iter().flat_map(|rows| &rows.labels);
+    let largest = |most: f64, number: f64| most.max(number.abs());
+    let offsets =
+        input.start.iter().flat_map(|start| (0..rows.len()).map(move |part| start.training.partition(part)));
+    let mut plan = StandardPlan {
+        normalisation,
+        features: numeric.map(planned).collect(),
+        weight: total_weight(rows),
+        label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
+        offset: offsets.flatten().copied().fold(0.0, largest),
+        all_features: source.features() as u32,
+    };
+    if plan.weight <= 0.0 {
+        return Err(Error::place(
+            source.place(),
+            "the weight of every row is 0",
+            "train on rows with weights above 0",
+        ));
+    }
+    if normalisation != FeatureNormalisation::Query {
+        let ranges = jobs.run(&LinearRanges { features: plan.features.clone() })?.0;
+        if ranges.len() != plan.features.len() {
+            return Err(malformed());
+        }
+        let mut ranges = ranges.into_iter();
+        plan.features.retain_mut(|planned| ranges.next().is_some_and(|range| planned.set_range(range)));
+    }
+    let sums = jobs.run(&LinearMoments { plan: plan.clone() })?;
+    if sums.count() != 3 * plan.features.len() {
+        return Err(malformed());
+    }
+    let scale = SumScale::of_bound(plan.weight);
+    let weight = plan.weight;
+    let mut number = 0;
+    plan.features.retain_mut(|planned| {
+        let moments = std::array::from_fn(|moment| sums.value(3 * number + moment, scale));
+        number += 1;
+        planned.set_moments(normalisation, moments, weight)
+    });
+    if plan.features.is_empty() {
+        let (problem, remedy) = match normalisation {
+            FeatureNormalisation::Query => (
+                "all features are constant within queries",
+                "set normalise_features=z, or train on queries with several documents",
+            ),
+            _ => ("all features are constant", "train on data with features that differ between rows"),
+        };
+        return Err(Error::place(source.place(), problem, remedy));
+    }
+    Ok(plan)
+}
+
+/// Returns the total weight of all rows, added in the order of the rows.
+fn total_weight(rows: &[LabelledRows]) -> f64 {
+    let of = |rows: &LabelledRows| -> Vec<f64> {
+        match &rows.weights {
+            Some(weights) => weights.iter().map(|weight| f64::from(*weight)).collect(),
+            None => vec![1.0; rows.len()],
+        }
+    };
+    rows.iter().flat_map(of).sum()
+}

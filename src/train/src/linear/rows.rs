@@ -1,0 +1,312 @@
+//! The rows of some partitions with the values of their features, and the sums over them that training needs. All sums
+//! are fixed-point numbers or extremes, so that they do not depend on the order of the rows.
+
+use super::loss::RowLoss;
+use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::sums::{FixedSums, SumScale};
+use crate::bins::rows_of;
+use crate::config::{LinearLoss, Parameters};
+use crate::driver::{Metrics, Scores};
+use fearless_simd::{Level, dispatch};
+use planetree_base::error::Result;
+use planetree_data::source::{LabelledData, LabelledRows};
+use planetree_metric::Mean;
+use planetree_model::family::linear::FeatureNormaliser;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Columns are padded to a multiple of this many documents, which are multiplied at a time.
+const LANES: usize = 4;
+/// Minimum number of queries that a task adds up, so that there are few lists of sums.
+const QUERIES_PER_TASK: usize = 16;
+
+/// The rows of some partitions, with the values of all features.
+pub struct LinearRows {
+    rows: Vec<LabelledRows>,
+    /// The values by partition and feature. Missing values are NaN.
+    values: Vec<Vec<Vec<f32>>>,
+    metrics: Metrics,
+    /// The scores that training started from, by partition.
+    offsets: Option<Vec<Vec<f64>>>,
+}
+
+/// The sums at a point, and the metrics of its scores.
+pub struct PointSums {
+    /// The sums, in the order of [`StandardPlan::scales`].
+    pub sums: FixedSums,
+    /// The metrics of the scores.
+    pub means: Vec<Mean>,
+}
+
+/// A query: its partition and its rows.
+type QueryRows<'a> = (usize, &'a LabelledRows, Range<usize>);
+
+impl LinearRows {
+    /// Reads partitions.
+    pub fn read<L: Sync>(
+        source: &LabelledData,
+        partitions: &[usize],
+        parameters: &Parameters<L>,
+    ) -> Result<Self> {
+        let read = partitions.par_iter().map(|partition| {
+            let group = source.open_partition(*partition)?;
+            let rows = rows_of(source, &[*partition], std::slice::from_ref(&group))?;
+            let values = source.values_of(&group, 0..source.features())?;
+            Ok((rows, values))
+        });
+        let (rows, values): (Vec<Vec<LabelledRows>>, _) =
+            read.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let rows: Vec<LabelledRows> = rows.into_iter().flatten().collect();
+        Ok(LinearRows { metrics: Metrics::new(parameters, &rows)?, rows, values, offsets: None })
+    }
+
+    /// Replaces the labels, and adds the scores that training starts from. `rows` are the same rows.
+    pub fn with_rows<L: Sync>(
+        self,
+        rows: &[LabelledRows],
+        offsets: Option<Vec<Vec<f64>>>,
+        parameters: &Parameters<L>,
+    ) -> Result<Self> {
+        Ok(LinearRows { metrics: Metrics::new(parameters, rows)?, rows: rows.to_vec(), offsets, ..self })
+    }
+
+    /// Returns the approximate memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        let values = self.values.iter().flatten().map(|column| 4 * column.len() as u64);
+        values.sum::<u64>() + self.rows.iter().map(|rows| 24 * rows.len() as u64).sum::<u64>()
+    }
+
+    /// Returns the smallest and the largest value of each feature after missing values were replaced, and whether any
+    /// value is still missing.
+    pub fn ranges(&self, features: &[PlannedFeature]) -> Vec<FeatureRange> {
+        let range = |planned: &PlannedFeature| {
+            let columns = self.values.iter().map(|columns| &columns[planned.feature as usize]);
+            columns.flatten().fold(FeatureRange::default(), |range, value| range.with(*value, planned.fill))
+        };
+        features.par_iter().map(range).collect()
+    }
+
+    /// Returns, for each feature, the total weight of the rows with a value, and the sums of the values and of their
+    /// squares. If features are normalised by query, the values are the normalised ones. Otherwise, they are scaled
+    /// so that the range of the feature becomes 0 to 1.
+    pub fn moments(&self, plan: &StandardPlan) -> FixedSums {
+        let scale = SumScale::of_bound(plan.weight);
+        let of_feature = |planned: &PlannedFeature| {
+            let normaliser = planned.moment_normaliser(plan.normalisation);
+            let (mut sums, mut normalised) = (FixedSums::zero(3), Vec::new());
+            for (partition, rows, query) in self.queries() {
+                let values = &self.values[partition][planned.feature as usize][query.clone()];
+                normalised.resize(values.len(), 0.0);
+                normaliser.normalise(values, &mut normalised);
+                let mut of_query = [0.0; 3];
+                for ((row, value), normalised) in query.zip(values).zip(&normalised) {
+                    let weight = weight_of(rows, row);
+                    let counts = plan.by_query() || planned.fill.is_some() || value.is_finite();
+                    of_query[0] += if counts { weight } else { 0.0 };
+                    of_query[1] += weight * normalised;
+                    of_query[2] += weight * normalised * normalised;
+                }
+                of_query.iter().enumerate().for_each(|(sum, term)| sums.add(sum, *term, scale));
+            }
+            sums
+        };
+        FixedSums::concatenated(plan.features.par_iter().map(of_feature).collect())
+    }
+
+    /// Computes the sums of losses, gradients and hessians at a point.
+    pub fn sums(&self, plan: &StandardPlan, loss: &LinearLoss, point: &LinearPoint) -> PointSums {
+        let scales = plan.scales(loss, point);
+        let normalisers = plan.normalisers();
+        let level = Level::new();
+        let queries: Vec<QueryRows<'_>> = self.queries().collect();
+        let context = QueryContext { plan, loss, point, scales: &scales, normalisers: &normalisers };
+        let start = || (FixedSums::zero(scales.len()), QueryMatrix::default());
+        // The scores are collected in the order of the queries; the sums may be added in any order.
+        let folded = queries.par_iter().with_min_len(QUERIES_PER_TASK).fold(
+            || (start(), Vec::new()),
+            |((mut sums, mut matrix), mut scores), query| {
+                dispatch!(level, _ => matrix.add_query(&context, self, query, &mut sums));
+                scores.extend_from_slice(&matrix.scores);
+                ((sums, matrix), scores)
+            },
+        );
+        let (sums, scores) = folded.map(|((sums, _), scores)| (sums, scores)).reduce(
+            || (FixedSums::zero(scales.len()), Vec::new()),
+            |(mut sums, mut scores), (other, others)| {
+                sums.add_all(&other);
+                scores.extend(others);
+                (sums, scores)
+            },
+        );
+        let mut rest = scores.as_slice();
+        let partitions = self.rows.iter().map(|rows| {
+            let (own, after) = rest.split_at(rows.len());
+            rest = after;
+            own.to_vec()
+        });
+        let scores = Scores::of_partitions(partitions.collect());
+        PointSums { sums, means: self.metrics.evaluate(&self.rows, &scores) }
+    }
+
+    fn queries(&self) -> impl Iterator<Item = QueryRows<'_>> {
+        let rows = self.rows.iter().enumerate();
+        rows.flat_map(|(partition, rows)| rows.queries().map(move |query| (partition, rows, query)))
+    }
+}
+
+fn weight_of(rows: &LabelledRows, row: usize) -> f64 {
+    rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]))
+}
+
+/// The range of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct FeatureRange {
+    /// The smallest value, or infinity if there is no value.
+    pub least: f32,
+    /// The largest value, or negative infinity if there is no value.
+    pub most: f32,
+    /// Whether a value is missing and not replaced.
+    pub has_missing: bool,
+}
+
+impl Default for FeatureRange {
+    fn default() -> Self {
+        FeatureRange { least: f32::INFINITY, most: f32::NEG_INFINITY, has_missing: false }
+    }
+}
+
+impl FeatureRange {
+    fn with(self, value: f32, fill: Option<f32>) -> Self {
+        match Some(value).filter(|value| value.is_finite()).or(fill) {
+            Some(value) => FeatureRange { least: self.least.min(value), most: self.most.max(value), ..self },
+            None => FeatureRange { has_missing: true, ..self },
+        }
+    }
+
+    /// Returns the range of the values of two ranges.
+    pub fn merged(self, other: Self) -> Self {
+        FeatureRange {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            has_missing: self.has_missing || other.has_missing,
+        }
+    }
+}
+
+/// What is the same for all queries.
+struct QueryContext<'a> {
+    plan: &'a StandardPlan,
+    loss: &'a LinearLoss,
+    point: &'a LinearPoint,
+    scales: &'a [SumScale],
+    normalisers: &'a [FeatureNormaliser],
+}
+
+/// The standardised features of a query's documents: a column of ones for the intercept, then one column per feature.
+/// The buffers are reused from query to query.
+#[derive(Default)]
+struct QueryMatrix {
+    columns: Vec<f64>,
+    /// A column multiplied by the hessians.
+    weighted: Vec<f64>,
+    scores: Vec<f64>,
+    gradients: Vec<f64>,
+    hessians: Vec<f64>,
+}
+
+impl QueryMatrix {
+    /// Adds the loss, the gradient and the lower triangle of the hessian of a query to the sums.
+    #[inline(always)]
+    fn add_query(
+        &mut self,
+        context: &QueryContext<'_>,
+        all: &LinearRows,
+        (partition, rows, query): &QueryRows<'_>,
+        sums: &mut FixedSums,
+    ) {
+        let padded = query.len().next_multiple_of(LANES).max(LANES);
+        let size = context.plan.features.len() + 1;
+        self.start_scores(
+            context,
+            all.offsets.as_ref().map(|offsets| &offsets[*partition][query.clone()]),
+            query.len(),
+        );
+        self.fill(context, &all.values[*partition], query.clone(), padded);
+        let mut total = 0.0;
+        self.gradients.clear();
+        self.hessians.clear();
+        for (row, score) in query.clone().zip(&self.scores) {
+            let weight = weight_of(rows, row);
+            let RowLoss { loss, gradient, hessian } = context.loss.of_row(rows.labels[row], *score);
+            total += weight * loss;
+            self.gradients.push(weight * gradient);
+            self.hessians.push(weight * hessian);
+        }
+        self.gradients.resize(padded, 0.0);
+        self.hessians.resize(padded, 0.0);
+        let (columns, mut place) = (&self.columns, 0);
+        let mut add = |term: f64| {
+            sums.add(place, term, context.scales[place]);
+            place += 1;
+        };
+        add(total);
+        for column in columns.chunks_exact(padded) {
+            add(dot(column, &self.gradients));
+        }
+        self.weighted.resize(padded, 0.0);
+        for row in 0..size {
+            let column = &columns[row * padded..][..padded];
+            for ((weighted, value), hessian) in self.weighted.iter_mut().zip(column).zip(&self.hessians) {
+                *weighted = value * hessian;
+            }
+            for other in columns.chunks_exact(padded).take(row + 1) {
+                add(dot(other, &self.weighted));
+            }
+        }
+    }
+
+    /// Sets the scores to the intercept and the scores that training started from.
+    fn start_scores(&mut self, context: &QueryContext<'_>, offsets: Option<&[f64]>, documents: usize) {
+        self.scores.clear();
+        match offsets {
+            None => self.scores.resize(documents, context.point.intercept),
+            Some(offsets) => {
+                self.scores.extend(offsets.iter().map(|offset| offset + context.point.intercept))
+            }
+        }
+    }
+
+    /// Computes the standardised features of a query's documents, and adds their terms to the scores.
+    #[inline(always)]
+    fn fill(&mut self, context: &QueryContext<'_>, values: &[Vec<f32>], query: Range<usize>, padded: usize) {
+        let QueryContext { plan, point, normalisers, .. } = context;
+        let documents = query.len();
+        self.columns.clear();
+        self.columns.resize(padded * (plan.features.len() + 1), 0.0);
+        self.columns[..documents].fill(1.0);
+        let columns = self.columns[padded..].chunks_exact_mut(padded);
+        for (((planned, normaliser), weight), column) in
+            plan.features.iter().zip(*normalisers).zip(&point.weights).zip(columns)
+        {
+            let column = &mut column[..documents];
+            normaliser.normalise(&values[planned.feature as usize][query.clone()], column);
+            let factor = 1.0 / planned.deviation;
+            for (value, score) in column.iter_mut().zip(&mut self.scores) {
+                *value = (*value - planned.mean) * factor;
+                *score += weight * *value;
+            }
+        }
+    }
+}
+
+/// Returns the scalar product of two columns, whose length is a multiple of [`LANES`]. The order of additions is fixed,
+/// so the result does not depend on the vector instructions.
+#[inline(always)]
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    for (one, other) in one.chunks_exact(LANES).zip(other.chunks_exact(LANES)) {
+        let products = one.iter().zip(other).map(|(one, other)| one * other);
+        lanes.iter_mut().zip(products).for_each(|(lane, product)| *lane += product);
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+}

@@ -1,0 +1,296 @@
+//! Compares trained weights with slow twins: normal equations of plain sums, and the gradient of the log loss.
+
+use crate::config::{Parameters, load};
+use crate::{CheckpointPlan, Every, Outcome, Silent, TrainRequest, train};
+use planetree_base::random::Stream;
+use planetree_base::storage::Location;
+use planetree_data::convert::{ConvertOptions, MIN_MEMORY, QuerySample, convert};
+use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
+use planetree_model::model::{LinearFunction, Model, PartFamily};
+use std::path::Path;
+
+const FEATURES: usize = 5;
+
+/// A document: query, label, weight and features, of which some are missing.
+struct Document {
+    query: usize,
+    label: f64,
+    weight: f64,
+    features: [Option<f32>; FEATURES],
+}
+
+/// Documents whose labels depend on their features. The last feature is constant.
+fn documents(seed: u64, queries: usize) -> Vec<Document> {
+    let mut stream = Stream::new(&[seed, 77]);
+    let mut all = Vec::new();
+    for query in 0..queries {
+        for _ in 0..1 + stream.bits() as usize % 9 {
+            let mut features = [Some(3.0); FEATURES];
+            for (place, feature) in features[..FEATURES - 1].iter_mut().enumerate() {
+                let value = (stream.normal() * 10f64.powi(place as i32) + 5.0 * place as f64) as f32;
+                *feature = (stream.uniform() < 0.9).then_some(value);
+            }
+            let value =
+                |place: usize| f64::from(features[place].unwrap_or_default()) / 10f64.powi(place as i32);
+            let label = (1.0 + value(0) - 0.7 * value(2) + stream.normal()).round().clamp(0.0, 4.0);
+            all.push(Document { query, label, weight: 0.25 + (stream.bits() % 8) as f64 / 4.0, features });
+        }
+    }
+    all
+}
+
+fn dataset(room: &Path, name: &str, documents: &[Document], partition_rows: usize) -> Location {
+    let mut text = "query_id,label,weight,a,b,c,d,e\n".to_owned();
+    for Document { query, label, weight, features } in documents {
+        let values = features.map(|value| value.map(|value| value.to_string()).unwrap_or_default());
+        text.push_str(&format!("q{query},{label},{weight},{}\n", values.join(",")));
+    }
+    let (input, output) = (room.join(format!("{name}.csv")), Location::Local(room.join(name)));
+    std::fs::write(&input, text).unwrap();
+    let ingest = IngestOptions {
+        format: Some(InputFormat::Csv),
+        index_base: 1,
+        max_features: 1000,
+        lenient: false,
+        feature_names: None,
+        roles: RoleOptions::default(),
+        delimiter: None,
+        decimal_comma: false,
+        header: true,
+        description: None,
+        chunk_bytes: 1 << 20,
+    };
+    let options = ConvertOptions {
+        output: output.clone(),
+        overwrite: false,
+        partition_rows: Some(partition_rows),
+        threads: 1,
+        sort_queries: false,
+        max_errors: None,
+        query_sample: QuerySample::ALL,
+        memory_limit: MIN_MEMORY,
+        categories: Vec::new(),
+    };
+    let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
+    convert(ingest, &options, &mut |_| {}).unwrap();
+    output
+}
+
+fn request(data: &Location, preset: &str, set: &[&str]) -> TrainRequest {
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    TrainRequest::new(data.clone(), load(Some(preset), None, &set).unwrap())
+}
+
+fn trained(data: &Location, preset: &str, set: &[&str]) -> Outcome {
+    train(&request(data, preset, set), &mut Silent).unwrap()
+}
+
+fn function(model: &Model) -> &LinearFunction {
+    match &model.parts[0].family {
+        PartFamily::Linear(function) => function,
+        PartFamily::Trees(_) => panic!("the part is linear"),
+    }
+}
+
+/// Normalises the features of all documents with plain loops. A missing value is 0 before normalisation.
+fn normalised(documents: &[Document], how: &str) -> Vec<[f64; FEATURES]> {
+    let raw = |document: &Document, place: usize| f64::from(document.features[place].unwrap_or_default());
+    let mut all: Vec<[f64; FEATURES]> =
+        documents.iter().map(|document| std::array::from_fn(|place| raw(document, place))).collect();
+    for place in 0..FEATURES {
+        let scaled = |rows: &[usize], least: f64, most: f64, all: &mut Vec<[f64; FEATURES]>| {
+            for row in rows {
+                let value = all[*row][place];
+                all[*row][place] = if most > least { (value - least) / (most - least) } else { 0.0 };
+            }
+        };
+        let everything: Vec<usize> = (0..documents.len()).collect();
+        let extremes = |rows: &[usize], all: &[[f64; FEATURES]]| {
+            let values = || rows.iter().map(|row| all[*row][place]);
+            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+        };
+        match how {
+            "query" => {
+                for query in 0..=documents.last().unwrap().query {
+                    let rows: Vec<usize> =
+                        (0..documents.len()).filter(|row| documents[*row].query == query).collect();
+                    let (least, most) = extremes(&rows, &all);
+                    scaled(&rows, least, most, &mut all);
+                }
+            }
+            "minmax" => {
+                let (least, most) = extremes(&everything, &all);
+                scaled(&everything, least, most, &mut all);
+            }
+            "z" => {
+                let total: f64 = documents.iter().map(|document| document.weight).sum();
+                let mean_of = |of: &dyn Fn(f64) -> f64| {
+                    let terms =
+                        documents.iter().zip(&all).map(|(document, row)| document.weight * of(row[place]));
+                    terms.sum::<f64>() / total
+                };
+                let mean = mean_of(&|value| value);
+                let deviation = mean_of(&|value| (value - mean) * (value - mean)).sqrt();
+                scaled(&everything, mean, mean + deviation, &mut all);
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Solves equations by Gaussian elimination with pivoting. An unknown without a pivot is 0.
+fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    let size = right.len();
+    for step in 0..size {
+        let pivot =
+            (step..size).max_by(|a, b| matrix[*a][step].abs().total_cmp(&matrix[*b][step].abs())).unwrap();
+        matrix.swap(step, pivot);
+        right.swap(step, pivot);
+        if matrix[step][step].abs() < 1e-9 {
+            matrix[step][step] = 1.0;
+            right[step] = 0.0;
+            continue;
+        }
+        for row in step + 1..size {
+            let factor = matrix[row][step] / matrix[step][step];
+            for column in step..size {
+                matrix[row][column] -= factor * matrix[step][column];
+            }
+            right[row] -= factor * right[step];
+        }
+    }
+    for row in (0..size).rev() {
+        let known: f64 = (row + 1..size).map(|column| matrix[row][column] * right[column]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    right
+}
+
+/// Returns the weights of ridge regression, with the intercept last.
+fn ridge(documents: &[Document], features: &[[f64; FEATURES]], lambda: f64) -> Vec<f64> {
+    let size = FEATURES + 1;
+    let (mut matrix, mut right) = (vec![vec![0.0; size]; size], vec![0.0; size]);
+    for (document, features) in documents.iter().zip(features) {
+        let row: Vec<f64> = features.iter().copied().chain([1.0]).collect();
+        for ((one, cells), right) in row.iter().zip(&mut matrix).zip(&mut right) {
+            *right += document.weight * document.label * one;
+            cells.iter_mut().zip(&row).for_each(|(cell, other)| *cell += document.weight * one * other);
+        }
+    }
+    (0..FEATURES).for_each(|place| matrix[place][place] += lambda);
+    solved(matrix, right)
+}
+
+fn assert_near(one: f64, other: f64, what: &str) {
+    assert!((one - other).abs() <= 1e-7 * (1.0 + other.abs()), "{what}: {one} is not {other}");
+}
+
+#[test]
+fn least_squares_are_those_of_plain_sums() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(1, 40);
+    let data = dataset(room.path(), "data", &documents, 1 << 20);
+    for how in ["none", "query", "z", "minmax"] {
+        for lambda in ["0.001", "2.5"] {
+            let set = [format!("normalise_features={how}"), format!("lambda_l2={lambda}")];
+            let outcome = trained(&data, "linear", &[&set[0], &set[1]]);
+            let features = normalised(&documents, how);
+            let expected = ridge(&documents, &features, lambda.parse().unwrap());
+            let found = function(&outcome.model);
+            for (place, term) in found.terms.iter().enumerate() {
+                // The constant feature has no weight; ridge gives it none either, unless it is not normalised.
+                let other = if place == FEATURES - 1 { 0.0 } else { expected[place] };
+                assert_near(term.weight, other, &format!("{how}, lambda {lambda}, feature {place}"));
+                let mean_of = |of: &dyn Fn(f64) -> f64| {
+                    let total: f64 = documents.iter().map(|document| document.weight).sum();
+                    let values = documents
+                        .iter()
+                        .zip(&features)
+                        .map(|(document, row)| document.weight * of(row[place]));
+                    values.sum::<f64>() / total
+                };
+                if place < FEATURES - 1 {
+                    let mean = mean_of(&|value| value);
+                    let deviation = mean_of(&|value| (value - mean) * (value - mean)).sqrt();
+                    assert_near(term.mean, mean, "mean");
+                    assert_near(term.gain, term.weight.abs() * deviation, "importance");
+                }
+            }
+            let constant = if how == "none" { 3.0 * expected[FEATURES - 1] } else { 0.0 };
+            assert_near(
+                found.base_score,
+                expected[FEATURES] + constant,
+                &format!("{how}, lambda {lambda}, base score"),
+            );
+            assert_eq!(outcome.model.rounds, 1);
+        }
+    }
+}
+
+#[test]
+fn the_log_loss_has_no_slope_at_the_trained_weights() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(2, 50);
+    let data = dataset(room.path(), "data", &documents, 1 << 20);
+    for how in ["none", "query", "z", "minmax"] {
+        let set =
+            [format!("normalise_features={how}"), "relevant_from=2".to_owned(), "lambda_l2=0.5".to_owned()];
+        let outcome = trained(&data, "logistic", &[&set[0], &set[1], &set[2]]);
+        let (found, features) = (function(&outcome.model), normalised(&documents, how));
+        let mut slope = [0.0; FEATURES + 1];
+        for (document, features) in documents.iter().zip(&features) {
+            let terms = found.terms.iter().zip(features).map(|(term, value)| term.weight * value);
+            let probability = 1.0 / (1.0 + (-(found.base_score + terms.sum::<f64>())).exp());
+            let error = f64::from(u8::from(document.label >= 2.0)) - probability;
+            for (place, value) in features.iter().chain([&1.0]).enumerate() {
+                slope[place] += document.weight * error * value;
+            }
+        }
+        for (place, term) in found.terms.iter().enumerate().take(FEATURES - 1) {
+            assert_near(slope[place], 0.5 * term.weight, &format!("{how}, feature {place}"));
+        }
+        assert_near(slope[FEATURES], 0.0, how);
+        assert!((3..20).contains(&outcome.model.rounds), "{how}: {} rounds", outcome.model.rounds);
+    }
+}
+
+#[test]
+fn partitions_and_resumed_runs_have_the_same_weights() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(3, 60);
+    let (one, many) =
+        (dataset(room.path(), "one", &documents, 1 << 20), dataset(room.path(), "many", &documents, 7));
+    for (preset, set) in [("linear", &["normalise_features=none"][..]), ("logistic", &["lambda_l2=0.001"])] {
+        let expected = trained(&one, preset, set).model;
+        assert_eq!(trained(&many, preset, set).model.parts, expected.parts, "{preset}");
+        for stop in 1..=expected.rounds {
+            let location = Location::Local(room.path().join(format!("{preset}-{stop}")));
+            let checkpoint = Some(CheckpointPlan { location, every: Every::Rounds(1) });
+            let limit = format!("num_trees={stop}");
+            let set: Vec<&str> = set.iter().copied().chain([limit.as_str()]).collect();
+            let first = TrainRequest { checkpoint: checkpoint.clone(), ..request(&many, preset, &set) };
+            train(&first, &mut Silent).unwrap();
+            let set = &set[..set.len() - 1];
+            let rest = TrainRequest { checkpoint, resume: true, ..request(&many, preset, set) };
+            assert_eq!(
+                train(&rest, &mut Silent).unwrap().model,
+                trained(&many, preset, set).model,
+                "{preset} {stop}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parameters_are_recorded() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(4, 20), 1 << 20);
+    let outcome = trained(&data, "linear", &[]);
+    let expected = load(Some("linear"), None, &[]).unwrap().to_toml();
+    assert_eq!(outcome.model.configuration, expected);
+    assert!(Parameters::from_toml(&outcome.model.configuration).is_ok());
+    assert!(
+        outcome.log.iter().any(|entry| entry.split == "train" && entry.metric == "rmse" && entry.round == 1)
+    );
+}

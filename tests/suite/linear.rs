@@ -1,0 +1,219 @@
+//! Linear models: the weights of scikit-learn, bytes that depend only on rows and parameters, and all commands that use
+//! models.
+
+use crate::support::sql::sql_in;
+use crate::support::*;
+use arrow::array::AsArray;
+use arrow::datatypes::Float64Type;
+use std::fs;
+
+/// Every loss, normalisation and way to handle missing values.
+const VARIANTS: [&str; 6] = [
+    "--preset linear",
+    "--preset linear --set normalise_features=z --set missing=mean",
+    "--preset linear --set normalise_features=none --set lambda_l2=3",
+    "--preset logistic",
+    "--preset logistic --set normalise_features=minmax --set missing=learned --set relevant_from=3",
+    "--preset logistic --set normalise_features=none --set missing=median --set lambda_l2=0.1",
+];
+
+#[test]
+fn weights_are_those_of_scikit_learn() {
+    let room = room();
+    let examples = graded(31, 60, 20);
+    dataset(room.path(), "data", &examples, "--partition-rows 300");
+    weighted_dataset(room.path(), "weighted", &examples, "--partition-rows 300");
+    for data in ["data", "weighted"] {
+        for normalise in ["none", "query", "z", "minmax"] {
+            for (preset, lambda) in
+                [("linear", "1e-10"), ("linear", "20"), ("logistic", "1.0"), ("logistic", "0.01")]
+            {
+                let settings = format!("--set normalise_features={normalise} --set lambda_l2={lambda}");
+                train(room.path(), &format!("--preset {preset} --data {data} --model m {settings}"));
+                run(room.path(), &format!("predict --model m --data {data} --scores scores.txt")).ok();
+                let check = format!("{preset} {data} m scores.txt {normalise} {lambda}");
+                let Some(found) = reference_script(room.path(), "linear.py", &check) else { return };
+                eprintln!("{data}, {normalise}, {preset}, lambda {lambda}: {found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_depend_only_on_rows_and_parameters() {
+    let room = room();
+    same_rows(room.path());
+    for variant in VARIANTS {
+        for kind in ["", "weighted-"] {
+            let outcome = |data: &str, options: &str| {
+                let arguments =
+                    format!("{variant} --data {kind}{data} --valid vali --rounds rounds {options}");
+                (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
+            };
+            let expected = outcome("one", "--threads 1");
+            for (data, options) in [
+                ("one", "--threads 4"),
+                ("many", "--threads 1"),
+                ("many", "--threads 2"),
+                ("few", "--threads 4"),
+            ] {
+                assert!(outcome(data, options) == expected, "{variant} {kind}{data} {options}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_in_memory_are_read_again_for_every_job() {
+    let room = room();
+    dataset(room.path(), "data", &graded(35, 300, 40), "--partition-rows 2000");
+    for variant in ["--preset linear", "--preset logistic --set normalise_features=z"] {
+        assert_same_outputs_from_disk(room.path(), &format!("{variant} --data data"), &[]);
+        fs::remove_dir_all(room.path().join("data.bins")).unwrap();
+    }
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn a_cluster_trains_the_same_bytes() {
+    let room = room();
+    same_rows(room.path());
+    let cluster = crate::support::cluster::Cluster::start(2, &[]);
+    for variant in VARIANTS {
+        let outcome = |options: &str| {
+            let arguments = format!("{variant} --data weighted-many --valid vali --rounds rounds {options}");
+            (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
+        };
+        let expected = outcome("--threads 2");
+        assert!(outcome(&format!("--cluster {}", cluster.url())) == expected, "{variant}");
+    }
+    let expected = trained_bytes(room.path(), "--preset logistic --data many");
+    assert!(trained_bytes(room.path(), "--preset logistic --data many --cluster local:2") == expected);
+}
+
+#[test]
+fn all_commands_take_linear_models() {
+    let room = room();
+    same_rows(room.path());
+    train(room.path(), "--preset linear --data many --valid vali --model m --stats stats.json");
+    let json = described(room.path(), "m");
+    let part = &json["parts"][0];
+    assert_eq!((part["kind"].as_str(), part["normalise_features"].as_str()), (Some("linear"), Some("query")));
+    assert_eq!(
+        (part["rows"].as_u64(), json["trees"].as_u64(), json["rounds"].as_u64()),
+        (Some(14), Some(0), Some(1))
+    );
+    let text = run(room.path(), "describe m").ok().stdout;
+    for expected in [
+        "rounds trained        1\n",
+        "linear: query",
+        "weights of part 0 (linear), features normalised by query",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+    }
+    let refused = run(room.path(), "describe m --tree 0");
+    assert_refused("--tree", &refused, 2, &["part 0 (linear)", "no trees"]);
+
+    let predicted = run(room.path(), "predict --model m --data vali --output p --parts").ok();
+    assert!(predicted.stderr.contains("rows scored with 14 weights"), "{}", predicted.stderr);
+    let table = table_of(&room.path().join("p"));
+    let column =
+        |name: &str| table.column_by_name(name).unwrap().as_primitive::<Float64Type>().values().to_vec();
+    assert_eq!(column("part.linear"), column("score"));
+    run(room.path(), "evaluate --predictions p --metrics ndcg@10").ok();
+    run(room.path(), "describe m --permutation vali").ok();
+    run(room.path(), "report . --output report.html").ok();
+
+    // The model table, scores and explanations in SQL.
+    let ask = |query: &str| sql_in(room.path(), "--format csv", query, &[]);
+    let weights = ask("select count(*), count(distinct feature), sum(abs(value)) > 0 from 'm'").ok().stdout;
+    assert!(weights.ends_with("14,14,true\n"), "{weights}");
+    let scored =
+        ask("select max(abs(a.score - b.score)) from score('m', 'vali') a join 'p' b using (query_id, rank)");
+    assert!(scored.ok().stdout.ends_with("\n0.0\n"));
+    let sums = ask(
+        "select max(abs(total - score)) < 1e-9 from (select sum(contribution) + max(expected) as total, max(score) as score \
+         from (select *, row_number() over () as place from explain_score('m', 'vali')) group by (place - 1) / 13)",
+    );
+    assert!(sums.ok().stdout.ends_with("true\n"));
+    let refused = ask("select planetree_score('m', f1) from 'vali'");
+    assert_refused(
+        "planetree_score",
+        &refused,
+        1,
+        &["part 0 (linear)", "normalises features over the documents"],
+    );
+    let refused = ask("select bin_of(1.0, 'm', 'f1')");
+    assert_refused("bin_of", &refused, 1, &["has no trees"]);
+    for format in ["lightgbm", "xgboost", "json"] {
+        let refused = run(room.path(), &format!("export m --format {format} --output exported"));
+        assert_refused(format, &refused, 1, &["part 0 (linear) has no trees"]);
+    }
+
+    // With constants of the training data, single rows are scored.
+    train(room.path(), "--preset linear --data many --model z --set normalise_features=z");
+    let names: Vec<String> = (1..=14).map(|number| format!("f{number}")).collect();
+    let call = format!("select max(abs(planetree_score('z', {}) - s.score)) < 1e-12", names.join(", "));
+    let rows = "from (select *, row_number() over () as place from 'vali') v join \
+                (select *, row_number() over () as place from score('z', 'vali')) s using (place)";
+    assert!(ask(&format!("{call} {rows}")).ok().stdout.ends_with("true\n"));
+    run(room.path(), "cv --data many --preset linear --folds 3 --output folds").ok();
+}
+
+#[test]
+fn dependent_and_constant_features_do_not_matter() {
+    let room = room();
+    let mut examples = graded(33, 40, 12);
+    dataset(room.path(), "data", &examples, "");
+    for example in &mut examples {
+        let (first, second) = (example.features[0], example.features[6]);
+        example.features.push(first);
+        example.features.push(first.zip(second).map(|(first, second)| 2.0 * first - second));
+        example.features.push(Some(-3.0));
+    }
+    dataset(room.path(), "more", &examples, "");
+    for settings in ["", "--set normalise_features=z", "--set normalise_features=none"] {
+        train(room.path(), &format!("--preset linear --data data --model plain {settings}"));
+        train(room.path(), &format!("--preset linear --data more --model all {settings}"));
+        run(room.path(), "predict --model plain --data data --scores plain.txt").ok();
+        run(room.path(), "predict --model all --data more --scores all.txt").ok();
+        let scores = |file: &str| -> Vec<f64> {
+            let text = fs::read_to_string(room.path().join(file)).unwrap();
+            text.lines().map(|line| line.parse().unwrap()).collect()
+        };
+        for (one, other) in scores("plain.txt").iter().zip(scores("all.txt")) {
+            // Query normalisation makes the sum of two features a new feature, which may help.
+            assert!(
+                (one - other).abs() < if settings.is_empty() { 0.5 } else { 1e-6 },
+                "{settings}: {one}, {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let room = room();
+    odd_datasets(room.path());
+    assert_trainings_refused(
+        room.path(),
+        &[
+            ("--preset linear --data same", "every label is 2"),
+            (
+                "--preset logistic --data real --set relevant_from=100",
+                "no label is at least relevant_from = 100",
+            ),
+            ("--preset linear --data real --set max_depth=4", "a linear model has no max_depth"),
+            (
+                "--preset linear --data real --set objective=lambdarank",
+                "a linear model has no objective lambdarank",
+            ),
+            (
+                "--preset linear --data real --set normalise_features=rank",
+                "expected query, z, minmax or none",
+            ),
+            ("--preset linear --data real --set lambda_l2=-1", "expected a number from 0"),
+            ("--preset mart --data real --set normalise_features=z", "boosting has no normalise_features"),
+        ],
+    );
+}
