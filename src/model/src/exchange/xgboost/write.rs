@@ -1,6 +1,6 @@
 //! Writes XGBoost's JSON format.
 
-use super::{Flag, TreeParameters, WORDS, XgboostTree};
+use super::{Flag, WORDS, XgboostTree, XgboostTreeParameters};
 use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, binary};
 use crate::exchange::fold::folded;
@@ -130,7 +130,7 @@ fn tree_of(
         id,
         parents: vec![NO_PARENT; nodes.len()],
         split_type: vec![0; nodes.len()],
-        tree_param: TreeParameters {
+        tree_param: XgboostTreeParameters {
             num_deleted: "0".to_owned(),
             num_feature: features.to_string(),
             num_nodes: nodes.len().to_string(),
