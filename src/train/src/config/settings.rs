@@ -87,7 +87,7 @@ impl TrainSettings {
             let given = key.print(parameters);
             let _ = key.read(name, neutral, parameters); // cannot fail: a test checks all neutral values
             if self.is_chosen(name) && given != key.print(parameters) {
-                let problem = format!("{kind} has no {name}");
+                let problem = format!("{kind} does not use {name}");
                 return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
             }
         }
@@ -96,7 +96,7 @@ impl TrainSettings {
             if self.is_chosen("candidates") || !self.is_chosen("ensemble") {
                 return Err(self.fault(
                     "candidates",
-                    &format!("{kind} has no {} candidates", unfit.name()),
+                    &format!("{kind} does not support {} candidates", unfit.name()),
                     "set candidates=static or candidates=exact",
                 ));
             }
@@ -169,7 +169,7 @@ impl TrainSettings {
         if parameters.forest.pairs_per_document.is_some() {
             return Err(self.fault(
                 "pairs_per_document",
-                "listwise trees need whole queries, not pairs",
+                "listwise trees are trained on whole queries, not on pairs",
                 "remove it, or set criterion=entropy and listwise_levels=0",
             ));
         }
@@ -177,7 +177,7 @@ impl TrainSettings {
         if draws && parameters.bagging_by == Sampling::Rows {
             return Err(self.fault(
                 "bagging_by",
-                "listwise trees need whole queries",
+                "listwise trees are trained on whole queries",
                 "set bagging_by=queries, or query_fraction instead of bagging_fraction",
             ));
         }
@@ -197,7 +197,7 @@ impl TrainSettings {
             if parameters.max_bin != 0 && self.is_chosen("max_bin") {
                 return Err(self.fault(
                     "max_bin",
-                    "exact candidates have no bins",
+                    "exact candidates do not use bins",
                     "remove it, or set candidates=static or candidates=streaming",
                 ));
             }
@@ -220,7 +220,7 @@ impl TrainSettings {
             if parameters.value_groups != 0 && self.is_chosen("value_groups") {
                 return Err(self.fault(
                     "value_groups",
-                    &format!("{kind} candidates have no value groups"),
+                    &format!("{kind} candidates do not use value groups"),
                     "remove it, or set candidates=streaming",
                 ));
             }
@@ -272,7 +272,7 @@ impl TrainSettings {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
                     name,
-                    &format!("objective {} has no {name}", objective.name()),
+                    &format!("objective {} does not use {name}", objective.name()),
                     &format!("remove it, or set objective={}", names.join(" or objective=")),
                 ));
             }

@@ -304,12 +304,12 @@ fn conflicting_settings_are_rejected() {
     assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).max_bin, 10_000);
     refused(
         with_preset("gbrt", &["max_bin=50"]),
-        "--set max_bin=50: exact candidates have no bins",
+        "--set max_bin=50: exact candidates do not use bins",
         "remove it, or set candidates=static or candidates=streaming",
     );
     refused(
         with(&["value_groups=50"]),
-        "--set value_groups=50: static candidates have no value groups",
+        "--set value_groups=50: static candidates do not use value groups",
         "remove it, or set candidates=streaming",
     );
     refused(
@@ -337,19 +337,23 @@ fn parameters_of_the_other_ensemble_are_rejected() {
         ("lambda_l2=1", "lambda_l2"),
         ("base_score=1", "base_score"),
     ] {
-        let problem = format!("--set {setting}: a forest has no {name}");
+        let problem = format!("--set {setting}: a forest does not use {name}");
         refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
     for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
         let name = setting.split('=').next().unwrap();
-        let problem = format!("--set {setting}: boosting has no {name}");
+        let problem = format!("--set {setting}: boosting does not use {name}");
         refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     let remedy = "set candidates=static or candidates=exact";
-    refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
+    refused(
+        with(&["splits=random"]),
+        "--set splits=random: boosting does not support random candidates",
+        remedy,
+    );
     refused(
         with_preset("rf", &["candidates=streaming"]),
-        "--set candidates=streaming: a forest has no streaming candidates",
+        "--set candidates=streaming: a forest does not support streaming candidates",
         remedy,
     );
     // User settings override the preset.
@@ -458,7 +462,7 @@ fn listwise_parameters_are_checked() {
         ("rf-list", &["pairs_per_document=3"], "whole queries"),
         ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
         ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
-        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+        ("mart", &["listwise_levels=3"], "boosting does not use listwise_levels"),
     ] {
         let error = with_preset(preset, set).unwrap_err();
         assert!(error.to_string().contains(text), "{set:?}: {error}");
