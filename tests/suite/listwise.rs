@@ -158,7 +158,7 @@ fn listwise_trees_on_unsuitable_data_or_options_are_refused() {
         ("--preset planet --data data --strength s", "a boosted tree does not rank by itself"),
         ("--preset rf-pair --data data --strength s", "trees trained on pairs do not rank single documents"),
         ("--preset rf --data data --strength s", "trees must be trained on whole queries"),
-        ("--preset rf-list --data data --strength m", "two outputs have the same file: m"),
+        ("--preset rf-list --data data --strength m", "two outputs use the same file: m"),
     ];
     assert_trainings_refused(room.path(), &refused);
 }

@@ -132,7 +132,7 @@ pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
     };
     run_scheduler(&options, |address| {
         if !quiet {
-            super::message(format_args!("scheduler listens at {address}; Ctrl-C stops it"));
+            super::message(format_args!("scheduler listening on {address}; press Ctrl-C to stop"));
         }
     })
 }
@@ -161,7 +161,10 @@ pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
     };
     run_executor(&options, || {
         if !quiet {
-            super::message(format_args!("executor is connected to {}; Ctrl-C stops it", arguments.scheduler));
+            super::message(format_args!(
+                "executor connected to {}; press Ctrl-C to stop",
+                arguments.scheduler
+            ));
         }
     })
 }

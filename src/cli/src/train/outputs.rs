@@ -47,8 +47,8 @@ impl TrainOutputs {
         names.sort();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::usage(
-                format_args!("two outputs have the same file: {}", pair[0]),
-                "name a separate file for each of the model, rounds, predictions, strength, stats and checkpoint",
+                format_args!("two outputs use the same file: {}", pair[0]),
+                "use a separate file for each of the model, rounds, predictions, strength, stats and checkpoint",
             ));
         }
         for (file, kind) in tables() {
