@@ -12,10 +12,10 @@ use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows, Unfit};
 const BATCH_QUERIES: usize = 1 << 14;
 
 /// A function that receives the results of several queries at a time, in order.
-pub(super) type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
+pub type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
 
 /// Computes the metrics of every query and their means over all queries, from the predictions of a fold.
-pub(super) struct FoldEvaluator {
+pub struct FoldEvaluator {
     judge: Judge,
     dcg: Judge,
     means: Vec<Mean>,
@@ -29,7 +29,7 @@ pub(super) struct FoldEvaluator {
 
 impl FoldEvaluator {
     /// Creates an evaluator for these metrics.
-    pub(super) fn new(metrics: &[Metric], convention: &Convention) -> Self {
+    pub fn new(metrics: &[Metric], convention: &Convention) -> Self {
         FoldEvaluator {
             judge: Judge::new(metrics, convention),
             dcg: Judge::new(&[Metric::Dcg(None)], convention),
@@ -43,7 +43,7 @@ impl FoldEvaluator {
     }
 
     /// Evaluates all predictions, passes the results to `sink`, and returns the mean of each metric over all queries.
-    pub(super) fn evaluate(mut self, table: &TableReader, sink: &mut ResultSink<'_>) -> Result<Vec<Mean>> {
+    pub fn evaluate(mut self, table: &TableReader, sink: &mut ResultSink<'_>) -> Result<Vec<Mean>> {
         for batch in table.batches() {
             interrupt::check()?;
             self.add(&batch?, table)?;

@@ -3,13 +3,13 @@
 use arrow::array::{Array, AsArray, StringArray};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
-use planetree_data::dataset::{DatasetReader, GroupId, unexpected_columns};
+use planetree_data::dataset::{DatasetReader, GroupId};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 /// Returns a hash of a query id and a seed.
-pub(crate) fn hash_of(query: &str, seed: u64) -> u128 {
+pub fn hash_of(query: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(query.as_bytes(), seed)
 }
 
@@ -18,8 +18,7 @@ fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) 
     let of_group = |id: GroupId| -> Result<Vec<T>> {
         interrupt::check()?;
         let column = reader.open_group(id)?.read(0..1)?;
-        let ids =
-            column.column(0).as_string_opt::<i32>().ok_or_else(|| unexpected_columns(reader.location()))?;
+        let ids = column.column(0).as_string_opt::<i32>().ok_or_else(|| invalid_columns(reader))?;
         Ok(first_rows(ids).map(|row| map(ids.value(row))).collect())
     };
     let groups = reader.groups().into_par_iter().map(of_group).collect::<Result<Vec<_>>>()?;
@@ -27,17 +26,17 @@ fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) 
 }
 
 /// Returns the index of the first row of each query.
-pub(super) fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
+pub fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
     (0..ids.len()).filter(|row| *row == 0 || ids.value(*row) != ids.value(row - 1))
 }
 
 /// Returns the hashes of all query ids of a dataset, in row order.
-pub(super) fn hashes(reader: &DatasetReader, seed: u64) -> Result<Vec<u128>> {
+pub fn hashes(reader: &DatasetReader, seed: u64) -> Result<Vec<u128>> {
     map_queries(reader, |query| hash_of(query, seed))
 }
 
 /// Checks that no query is in two of the datasets.
-pub(crate) fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
+pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
     let mut seen: HashMap<u128, usize> = HashMap::new();
     for (index, reader) in readers.iter().enumerate() {
         let queries = map_queries(reader, |query| (xxh3_128(query.as_bytes()), query.to_owned()))?;
@@ -52,4 +51,9 @@ pub(crate) fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Creates the error for missing columns and for columns of the wrong type.
+pub fn invalid_columns(reader: &DatasetReader) -> Error {
+    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

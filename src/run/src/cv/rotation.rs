@@ -6,7 +6,7 @@ use planetree_base::error::{Error, Result};
 
 /// The parts of the data that one fold uses, as indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rotation {
+pub struct Rotation {
     /// Parts to train on, in order.
     pub train: Vec<usize>,
     /// Part to validate on, if any.
@@ -17,7 +17,7 @@ pub(super) struct Rotation {
 
 /// Returns the folds for a number of parts. If `validate` is `false`, the part that would be used for validation is
 /// used for training.
-pub(super) fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
+pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
     let held_back = 1 + usize::from(validate);
     if parts <= held_back {
         let (minimum, remedy) = match validate {

@@ -2,14 +2,14 @@
 //! parts in turn, so the sizes of the parts differ by at most one query. The part of a query depends only on the seed
 //! and the ids of all queries, and not on the order of the rows or on the files that contain them.
 
-use super::queries::{first_rows, hash_of, hashes};
+use super::queries::{first_rows, hash_of, hashes, invalid_columns};
 use arrow::array::{Array, AsArray, Float32Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of, interrupt};
 use planetree_data::dataset::{
     DatasetReader, DatasetWriter, FeatureNames, GroupId, Grouper, Layout, Manifest, ManifestSource, RowGroup,
-    WriteOptions, encode_group, unexpected_columns,
+    WriteOptions, encode_group,
 };
 use planetree_data::rows::Block;
 use planetree_data::rows::BlockBuilder;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// How to split a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct QuerySplit {
+pub struct QuerySplit {
     /// Number of parts.
     pub parts: usize,
     /// Seed for the hash of query ids.
@@ -29,7 +29,7 @@ pub(super) struct QuerySplit {
 
 /// Writes the parts to directories below `directory`. Parts that an earlier run wrote with the same data and split
 /// are kept.
-pub(crate) fn split_dataset(
+pub fn split_dataset(
     reader: &DatasetReader,
     split: QuerySplit,
     directory: &Location,
@@ -138,7 +138,7 @@ struct TypedColumns<'a> {
 impl<'a> TypedColumns<'a> {
     fn of(batch: &'a RecordBatch, reader: &DatasetReader) -> Result<Self> {
         let manifest = reader.manifest();
-        let invalid = || unexpected_columns(reader.location());
+        let invalid = || invalid_columns(reader);
         let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
         let number = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Float32Type>();
         let position = || batch.column_by_name("position")?.as_primitive_opt::<Int32Type>();
@@ -193,7 +193,7 @@ fn value_or_nan(values: &Float32Array, row: usize) -> f32 {
 }
 
 /// Checks that there are at least as many queries as parts.
-pub(super) fn check_count(reader: &DatasetReader, parts: usize) -> Result<()> {
+pub fn check_count(reader: &DatasetReader, parts: usize) -> Result<()> {
     let queries = reader.manifest().queries;
     if (parts as u64) > queries {
         return Err(Error::usage(

@@ -6,7 +6,7 @@ mod prepare;
 mod spin_guard;
 mod whole_scores;
 
-pub(crate) use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
+pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
 use crate::config::{BoostCandidates, BoostSettings, StreamingParameters};
 use crate::driver::{
@@ -25,7 +25,7 @@ use prepare::PreparedBoosting;
 use spin_guard::SpinGuard;
 
 /// Trains a boosted model.
-pub(crate) fn train(
+pub fn train(
     request: &TrainRequest,
     parameters: &BoostSettings,
     observer: &mut dyn Observer,
