@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Encryption and authentication between the processes of a cluster.
 #[derive(Debug, Args)]
 pub struct SecurityOptions {
-    /// PEM file with the certificate of the authority that signed the certificates of all cluster processes
+    /// PEM file with the CA certificate that signed the certificates of all cluster processes
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_ca: Option<PathBuf>,
 

@@ -66,7 +66,7 @@ pub struct ExecutorOptions {
     pub security: Security,
     /// Maximum size of cached states in bytes. `None` means no limit.
     pub cache_bytes: Option<u64>,
-    /// Directory for results that wait to be fetched. `None` means a temporary directory.
+    /// Directory for results waiting to be fetched. `None` means a temporary directory.
     pub work_dir: Option<PathBuf>,
     /// Called when standard input closes. `None` means that standard input is ignored.
     pub on_stdin_closed: Option<fn()>,

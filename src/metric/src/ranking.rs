@@ -80,7 +80,7 @@ impl Scratch {
     }
 }
 
-/// Replaces the last document of `best` by a new document, and moves the new document ahead of all documents with
+/// Replaces the last document of `best` with a new document, and moves the new document ahead of all documents with
 /// lower scores.
 #[inline]
 fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
