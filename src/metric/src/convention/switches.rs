@@ -41,7 +41,7 @@ const SWITCHES: [Switch; 17] = [
     },
     Switch {
         name: "empty",
-        values: "skip, a value such as 0 or 1",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| {
             let empty = read_empty(text)?;
             (convention.empty, convention.map_empty, convention.recall_empty) = (empty, empty, empty);
@@ -51,13 +51,13 @@ const SWITCHES: [Switch; 17] = [
     },
     Switch {
         name: "map_empty",
-        values: "skip, a value such as 0 or 1",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| read_empty(text).map(|empty| convention.map_empty = empty),
         print: |convention| print_empty(convention.map_empty),
     },
     Switch {
         name: "recall_empty",
-        values: "skip, a value such as 0 or 1",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| read_empty(text).map(|empty| convention.recall_empty = empty),
         print: |convention| print_empty(convention.recall_empty),
     },

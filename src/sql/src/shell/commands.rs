@@ -60,7 +60,7 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
         "set the output format: table, csv, tsv, json, ndjson, markdown or parquet",
     ),
     (&[".timer", "\\timing"], "[on|off]", ShellAction::Timer, "show the time of each statement"),
-    (&[".read", "\\i"], "FILE", ShellAction::Read, "run the statements of a file"),
+    (&[".read", "\\i"], "FILE", ShellAction::Read, "run the SQL statements in a file"),
     (
         &[".output", "\\o"],
         "[FILE]",

@@ -111,7 +111,7 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
     let problem = match request.strength {
         false => return Ok(()),
         true if parameters.learner.pairs_per_document.is_some() => {
-            "--strength: trees trained on pairs do not rank single documents"
+            "--strength: not available for forests trained on document pairs, whose trees score pairs, not documents"
         }
         true if parameters.learner.candidates.max_bin().is_none() => {
             "--strength: candidates without bins are not supported"

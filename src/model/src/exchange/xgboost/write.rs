@@ -99,7 +99,8 @@ fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, Strin
         return BTreeMap::new();
     }
     notes.push(format!(
-        "categorical features: {}; pass XGBoost their codes, which are the indices in the lists of attribute {WORDS}",
+        "categorical features: {}; pass XGBoost the code of each category, which is its index in the feature's list in the model \
+         attribute {WORDS}",
         names.join(", ")
     ));
     BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings can be written as JSON"))])
