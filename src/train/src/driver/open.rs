@@ -40,6 +40,7 @@ pub fn open(
     let begun = Instant::now();
     let mut seconds = PhaseSeconds::default();
     request.parameters.check_validation(!request.validation.is_empty())?;
+    request.check_best_for()?;
     let mut source = LabelledData::open_all(&request.data, features)?;
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
