@@ -405,11 +405,11 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     assert_eq!(raw(&with_preset("rf-rand", &["candidates=static"]).unwrap()).max_bin, 255);
     for (setting, name) in [("redraw_features=false", "redraw_features"), ("leaf_score=square", "leaf_score")]
     {
-        let problem = format!("--set {setting}: boosting has no {name}");
+        let problem = format!("--set {setting}: boosting does not use {name}");
         refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     for (setting, name) in [("split_by=gradient", "split_by"), ("leaf=mean", "leaf")] {
-        let problem = format!("--set {setting}: a forest has no {name}");
+        let problem = format!("--set {setting}: a forest does not use {name}");
         refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
 }
