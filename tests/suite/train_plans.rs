@@ -30,7 +30,9 @@ fn nodes_of(directory: &Path, model: &str, parts: std::ops::Range<i32>) -> Vec<S
     let of = table.column_by_name("part").unwrap().as_primitive::<Int32Type>().clone();
     let columns: Vec<_> = table.columns().iter().skip(1).cloned().collect();
     let row_text = |row: usize| -> String {
-        let cell = |column| arrow::util::display::array_value_to_string(column, row).unwrap();
+        let cell = |column: &arrow::array::ArrayRef| {
+            arrow::util::display::array_value_to_string(column, row).unwrap()
+        };
         columns.iter().map(cell).collect::<Vec<_>>().join("|")
     };
     (0..table.num_rows()).filter(|row| parts.contains(&of.value(*row))).map(row_text).collect()
@@ -170,8 +172,8 @@ fn expected_relevance_equals_one_model_per_grade() {
         for part in described["parts"].as_array().unwrap() {
             assert_eq!(part["weight"].as_f64().unwrap(), -1.0 / runs as f64);
         }
-        run(room.path(), "--quiet predict --model m --data vali --parts --output p").ok();
-        let table = table_of(&room.path().join("p"));
+        run(room.path(), "--quiet predict --model m --data vali --parts --output p.parquet").ok();
+        let table = table_of(&room.path().join("p.parquet"));
         let column = |name: &str| -> Vec<f64> {
             let column = table.column_by_name(name).unwrap_or_else(|| panic!("no column {name}"));
             column.as_primitive::<Float64Type>().values().to_vec()
@@ -185,8 +187,8 @@ fn expected_relevance_equals_one_model_per_grade() {
             let expected: Vec<f64> = (0..300).map(class).collect();
             assert_all_close(&column(&format!("class.{grade}")), &expected, settings);
         }
-        let sql = "SELECT count(*) AS n FROM 'p' WHERE abs(\"class.0\" + \"class.1\" + \"class.2\" + \"class.3\" + \"class.4\" - 1) < 1e-9";
-        let ran = crate::support::sql_in(room.path(), "--format csv", sql, &[]).ok();
+        let sql = "SELECT count(*) AS n FROM 'p.parquet' WHERE abs(\"class.0\" + \"class.1\" + \"class.2\" + \"class.3\" + \"class.4\" - 1) < 1e-9";
+        let ran = sql::sql_in(room.path(), "--format csv", sql, &[]).ok();
         assert_eq!(ran.stdout.trim(), "n\n300");
     }
 }

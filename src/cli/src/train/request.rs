@@ -14,7 +14,14 @@ impl TrainArguments {
     /// Loads the parameters and locates all inputs.
     pub fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
-        let plan = self.parameters.load(store, &[])?;
+        let mut plan = self.parameters.load(store, &[])?;
+        if let Some(last) = plan.stages.last_mut() {
+            for best in &self.model_for {
+                if !last.metrics.contains(&best.metric) {
+                    last.metrics.push(best.metric);
+                }
+            }
+        }
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
         let forest = plan.only().and_then(Parameters::forest);
@@ -49,6 +56,7 @@ impl TrainArguments {
             checkpoint: self.checkpoint_plan()?,
             resume: self.resume,
             objective: None,
+            best_for: self.model_for.iter().map(|best| best.metric).collect(),
             backend: None,
         })
     }

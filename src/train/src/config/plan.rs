@@ -2,8 +2,8 @@
 
 use super::plan_keys::PLAN_KEYS;
 use super::{
-    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LearnerParameters, ObjectiveParameters,
-    Parameters,
+    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LeafScore, LearnerParameters,
+    ObjectiveParameters, Parameters,
 };
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Metric};
@@ -249,6 +249,9 @@ impl TrainingPlan {
                     if !matches!(forest.criterion, ForestCriterion::Pointwise(_)) =>
                 {
                     "a listwise forest has no classes: set criterion=variance and listwise_levels=0"
+                }
+                LearnerParameters::Forest(forest) if forest.leaf_score != LeafScore::Expected => {
+                    "class_scores is the score of a grade, not leaf_score: set leaf_score=expected"
                 }
                 _ => continue,
             };
