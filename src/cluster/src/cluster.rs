@@ -19,7 +19,7 @@ use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
     BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
-    ObjectiveParameters, PairwiseLoss, Parameters,
+    ObjectiveParameters, PairwiseLoss, Parameters, Target,
 };
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
 use planetree_train::tree::worker_partitions;
@@ -211,24 +211,31 @@ pub(crate) fn place_of(location: &Location) -> Result<String> {
 
 impl Backend for Cluster {
     fn check(&self, request: &TrainRequest) -> Result<()> {
-        let parameters = &request.parameters;
         let refuse = |what: &str| {
             Err(Error::usage(
                 format_args!("--cluster: {what} cannot be trained on a cluster"),
                 "remove --cluster, or see docs/cluster.md for what is supported",
             ))
         };
-        match &parameters.learner {
-            LearnerParameters::Boost(boost) => check_boost(boost).or_else(refuse)?,
-            LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
-                return refuse("a pairwise forest");
+        for stage in &request.plan.stages {
+            match &stage.learner {
+                LearnerParameters::Boost(boost) => check_boost(boost).or_else(refuse)?,
+                LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
+                    return refuse("a pairwise forest");
+                }
+                LearnerParameters::Forest(_) if request.out_of_bag || request.strength => {
+                    return refuse(
+                        "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
+                    );
+                }
+                LearnerParameters::Forest(_) => {}
             }
-            LearnerParameters::Forest(_) if request.out_of_bag || request.strength => {
-                return refuse(
-                    "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
-                );
-            }
-            LearnerParameters::Forest(_) => {}
+        }
+        if request.plan.stages.len() > 1 {
+            return refuse("a model of several stages");
+        }
+        if request.plan.only().is_none() || request.plan.target != Target::Labels {
+            return refuse("a model of several runs or of classes");
         }
         if request.objective.is_some() {
             return refuse("a custom objective");
@@ -245,7 +252,12 @@ impl Backend for Cluster {
         }
     }
 
-    fn bin(&self, request: &TrainRequest, source: &LabelledData, options: &BinOptions) -> Result<BinnedData> {
+    fn bin(
+        &self,
+        request: &TrainRequest,
+        parameters: &Parameters,
+        source: &LabelledData,
+    ) -> Result<BinnedData> {
         let place = match &request.data[..] {
             [data] => place_of(data)?,
             _ => return Err(malformed()),
@@ -253,7 +265,7 @@ impl Backend for Cluster {
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
-        let shares = shares(&request.parameters, &rows, self.share_count(connection.executors.len()));
+        let shares = shares(parameters, &rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
         let session = Arc::new(TrainingSession {
             client: connection.client.clone(),
@@ -265,7 +277,7 @@ impl Backend for Cluster {
         });
         let training = ActiveTraining { session: session.clone(), _connection: connection };
         *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
-        let data = survey(&session, request, source, options)?;
+        let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;
         Ok(data)
     }
@@ -296,14 +308,10 @@ impl Backend for Cluster {
 }
 
 /// Bins the features. To limit memory, the executors summarise one batch of features at a time.
-fn survey(
-    session: &TrainingSession,
-    request: &TrainRequest,
-    source: &LabelledData,
-    options: &BinOptions,
-) -> Result<BinnedData> {
+fn survey(session: &TrainingSession, parameters: &Parameters, source: &LabelledData) -> Result<BinnedData> {
     /// Maximum size of the summaries of a batch. Each row contributes at most 8 bytes per feature.
     const BYTES: u64 = 256 << 20;
+    let options = BinOptions::of(parameters);
     let kept =
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };
     let at_a_time = (BYTES / (8 * kept.max(1))).clamp(1, source.features().max(1) as u64) as usize;
@@ -311,8 +319,7 @@ fn survey(
     let mut rows = Vec::new();
     for start in (0..source.features()).step_by(at_a_time) {
         let these = start..(start + at_a_time).min(source.features());
-        let parameters = request.parameters.to_toml();
-        let job = Survey { features: these.clone(), rows: start == 0, parameters };
+        let job = Survey { features: these.clone(), rows: start == 0, parameters: parameters.to_toml() };
         let surveyed = session.run(&job, &(), false)?;
         if surveyed.summaries.len() != these.len() {
             return Err(malformed());

@@ -84,7 +84,7 @@ impl TrainOutputs {
             pool.install(|| best.model.write(file))?;
         }
         if let Some(rounds) = &self.rounds {
-            write_rounds(&outcome.log, &request.parameters.convention, rounds)?;
+            write_rounds(&outcome.log, request.plan.convention(), rounds)?;
         }
         if let (Some(file), Some(scores)) = (&self.out_of_bag, &outcome.out_of_bag) {
             let omitted = self.write_out_of_bag(file, request, scores)?;

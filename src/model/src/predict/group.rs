@@ -5,7 +5,7 @@ use super::rank::ranks;
 use super::scorer::Scorer;
 use crate::family::RowValues;
 use crate::family::trees::BLOCK;
-use crate::model::Model;
+use crate::model::{Model, ModelClasses};
 use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
@@ -41,6 +41,7 @@ pub struct PartColumn {
 }
 
 /// Returns the column names of a model's parts: `part.NAME`, followed by `.2`, `.3` and so on if the name is repeated.
+/// Those of an ordinal model are followed by the probabilities of its classes.
 pub fn part_columns(model: &Model) -> Vec<String> {
     let mut taken = HashSet::new();
     let unique = |name: &str| {
@@ -49,15 +50,18 @@ pub fn part_columns(model: &Model) -> Vec<String> {
         let mut candidates = std::iter::once(plain.clone()).chain(numbered);
         candidates.find(|candidate| taken.insert(candidate.clone())).unwrap_or(plain)
     };
-    model.parts.iter().map(|part| part.name.as_str()).map(unique).collect()
+    let mut columns: Vec<String> = model.parts.iter().map(|part| part.name.as_str()).map(unique).collect();
+    columns.extend(model.classes().iter().flat_map(ModelClasses::columns));
+    columns
 }
 
 /// Scores the row groups of a dataset, one at a time.
 pub struct GroupPredictor {
     scorer: Scorer,
     plan: ColumnPlan,
-    /// Column names of the parts. Empty unless their values are requested.
+    /// Column names of the parts and classes. Empty unless their values are requested.
     parts: Vec<String>,
+    classes: Option<ModelClasses>,
 }
 
 /// The scores of a row group, and the values of the parts if they are requested.
@@ -71,14 +75,15 @@ impl GroupPredictor {
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let scorer = Scorer::new(model);
         let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
-        Ok(GroupPredictor { scorer, plan, parts: Vec::new() })
+        Ok(GroupPredictor { scorer, plan, parts: Vec::new(), classes: None })
     }
 
     /// Prepares a model like [`GroupPredictor::new`]. If `parts` is true, predictions also contain the values of the
     /// parts.
     pub fn with_parts(model: &Model, reader: &DatasetReader, parts: bool) -> Result<Self> {
-        let parts = if parts { part_columns(model) } else { Vec::new() };
-        Ok(GroupPredictor { parts, ..Self::new(model, reader)? })
+        let (parts, classes) =
+            if parts { (part_columns(model), model.classes()) } else { (Vec::new(), None) };
+        Ok(GroupPredictor { parts, classes, ..Self::new(model, reader)? })
     }
 
     /// Returns a warning about features or categories that the dataset or the model lacks.
@@ -152,8 +157,9 @@ impl GroupPredictor {
         let started = Instant::now();
         let mut scores = vec![0.0; rows];
         self.scorer.combine(&mut values, &bounds, &mut scores);
+        let classes = self.classes.as_ref().map(|classes| classes.probabilities(&values, rows));
         spent += started.elapsed();
-        let columns = self.parts.iter().cloned().zip(values);
+        let columns = self.parts.iter().cloned().zip(values.into_iter().chain(classes.into_iter().flatten()));
         let parts = columns.map(|(name, values)| PartColumn { name, values }).collect();
         Ok((GroupScores { scores, parts }, spent))
     }

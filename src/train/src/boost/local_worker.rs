@@ -145,6 +145,10 @@ impl<C: Cell> BoostWorker<C> for LocalWorker<C> {
         self.state.scores.add_routed(tree, &self.data, None)
     }
 
+    fn scores(&self) -> Option<&Scores> {
+        Some(&self.state.scores)
+    }
+
     fn metrics(&mut self) -> Result<Vec<Mean>> {
         let WorkerState { scores, metrics, .. } = &self.state;
         Ok(metrics.as_ref().map(|metrics| metrics.evaluate(&self.data.rows, scores)).unwrap_or_default())

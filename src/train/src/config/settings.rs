@@ -306,7 +306,7 @@ const OF_FORESTS: [(&str, &str); 7] = [
     ("leaf_score", "expected"),
 ];
 /// Parameters that only boosting uses, each with the value that has no effect on forests.
-const OF_BOOSTING: [(&str, &str); 8] = [
+const OF_BOOSTING: [(&str, &str); 9] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),
     ("num_leaves", "0"),
@@ -315,6 +315,7 @@ const OF_BOOSTING: [(&str, &str); 8] = [
     ("base_score", "auto"),
     ("split_by", "newton"),
     ("leaf", "newton"),
+    ("bagging_per", "tree"),
 ];
 
 /// Replaces `query_fraction` with the two parameters that it stands for.

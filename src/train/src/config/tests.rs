@@ -3,6 +3,7 @@
 use super::keys::{KEYS, Key, KeyKind};
 use super::raw::{RawForest, RawListwise, RawParameters};
 use super::*;
+use planetree_base::storage::Location;
 use planetree_metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
 
@@ -11,12 +12,21 @@ fn raw(parameters: &Parameters) -> RawParameters {
     RawParameters::of(parameters, settings::defaults())
 }
 
+/// Loads the parameters of a plan with a single part.
 fn with(set: &[&str]) -> Result<Parameters> {
-    load(None, None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    load(None, None, &texts(set)).map(only)
 }
 
 fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
-    load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    load(Some(preset), None, &texts(set)).map(only)
+}
+
+fn texts(set: &[&str]) -> Vec<String> {
+    set.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn only(plan: TrainingPlan) -> Parameters {
+    plan.only().expect("a plan of one part").clone()
 }
 
 /// Loads a config file `train.toml` with this content.
@@ -24,8 +34,7 @@ fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train.toml");
     std::fs::write(&path, text).unwrap();
-    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-    load(None, Some(&Location::Local(path)), &set).map_err(|error| {
+    load(None, Some(&Location::Local(path)), &texts(set)).map(only).map_err(|error| {
         let place = format!("{}/", directory.path().display());
         Error::usage(error.to_string().replace(&place, ""), error.remedy().unwrap_or_default())
     })
@@ -50,6 +59,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "split_by" => ("gradient", "\"gradient\""),
         "leaf" => ("mean", "\"mean\""),
         "bagging_by" => ("queries", "\"queries\""),
+        "bagging_per" => ("run", "\"run\""),
         "leaf_order" => ("biggest", "\"biggest\""),
         "listwise_discount" => ("power:0.1", "\"power:0.1\""),
         "features_per_node" => ("0.25", "0.25"),
@@ -88,7 +98,8 @@ fn every_parameter_can_be_set_under_every_name() {
             | "relevant_from" | "unbiased" | "bias_norm" => "lambdamart",
             _ => "planet",
         };
-        assert_ne!(key.print(&raw(&with_preset(preset, &[]).unwrap())).unwrap(), printed, "{}", key.name);
+        let default = key.print(&raw(&with_preset(preset, &[]).unwrap())).unwrap_or_default();
+        assert_ne!(default, printed, "{}", key.name);
         for name in key.names() {
             let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
             assert_eq!(key.print(&raw(&parameters)).unwrap(), printed, "{name}");
@@ -191,7 +202,7 @@ fn presets_have_the_settings_of_their_papers() {
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
+        "the presets are planet, pgbrt, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
          rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
     );
 }
@@ -675,6 +686,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             workers: u32::from(kinds.0 == Candidates::Streaming),
             bagging_fraction: if counts { 1.0 } else { reals.2 },
             bagging_by: if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            bagging_per_run: !bags && numbers.4 % 5 == 0,
             queries_per_tree: counts.then_some(numbers.3),
             feature_fraction: reals.3,
             features_per_node,
@@ -699,6 +711,7 @@ proptest! {
     fn no_text_panics(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
         let _ = Parameters::from_toml(&text);
         let _ = Parameters::from_toml(&name);
+        let _ = TrainingPlan::from_toml(&text);
         let _ = load(None, None, &[text, name]);
     }
 }

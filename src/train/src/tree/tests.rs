@@ -204,7 +204,7 @@ proptest! {
         let rows = targets.len();
         let data = binned(&columns, rows, partition_rows, Some(20));
         prop_assume!(!data.binning.layout.groups.is_empty());
-        let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
+        let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
         let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
         let rules = rules_of(rows);
         // Memory for no, some or all histograms.
@@ -321,7 +321,7 @@ fn grown_with<C: Cell>(
     finder: &mut dyn SplitFinder<C>,
     depth: u32,
 ) -> GrownTree {
-    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
+    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
     let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
     let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };

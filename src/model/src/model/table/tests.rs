@@ -3,7 +3,9 @@
 use super::*;
 use crate::model::example;
 use crate::model::example::leaf;
-use crate::model::{Branch, Combine, Normalisation, Part, PartFamily, Split, TreeEnsemble};
+use crate::model::{
+    Branch, ClassBounds, Combine, Normalisation, Part, PartFamily, PartRole, Split, TreeEnsemble,
+};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ fn three_parts() -> Model {
         weight: 1e-300,
         normalisation: Normalisation::UnitVariance,
         configuration: "a = 1\n".to_owned(),
+        role: Some(PartRole { stage: 2, run: 3, class: Some(ClassBounds { at_most: 0, next: 2 }) }),
         ..other
     });
     model.parts.push(Part { weight: -2.0, family: PartFamily::Trees(empty), ..model.parts[0].clone() });
