@@ -15,7 +15,8 @@ use crate::driver::{
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, GrowContext, KeptHistograms, Order,
-    SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
+    SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, WorkerBounds,
+    carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -23,6 +24,7 @@ use planetree_metric::Metric;
 use planetree_model::model::Tree;
 use prepare::PreparedBoosting;
 use spin_guard::SpinGuard;
+use std::sync::Arc;
 
 /// Trains a boosted model.
 pub fn train(
@@ -47,6 +49,8 @@ struct BoostLearner<'a, C: Cell> {
     gradients: GradientSummary,
     /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
+    /// The rows of each worker, for streaming candidates.
+    bounds: Arc<WorkerBounds>,
     /// Keeps threads spinning between steps. `None` if other processes hold the rows.
     spin_guard: Option<SpinGuard>,
 }
@@ -55,7 +59,18 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
     fn new(request: &'a TrainRequest, parameters: &'a BoostSettings, mut prepared: PreparedBoosting) -> Self {
         let worker = prepared.worker(request, parameters);
         let gradients = GradientSummary::default();
-        BoostLearner { request, parameters, prepared, worker, gradients, root: None, spin_guard: None }
+        let workers = workers(&parameters.learner.candidates);
+        let bounds = Arc::new(WorkerBounds::divide(&prepared.data.rows, workers));
+        BoostLearner {
+            request,
+            parameters,
+            prepared,
+            worker,
+            gradients,
+            root: None,
+            bounds,
+            spin_guard: None,
+        }
     }
 
     /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.
@@ -89,7 +104,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             true => KeptHistograms::for_carry(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),
         };
-        let mut finder = finder(parameters, histograms);
+        let mut finder = finder(parameters, &self.bounds, histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
@@ -188,13 +203,25 @@ fn limits(parameters: &BoostSettings) -> TreeLimits {
     }
 }
 
-fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
+fn finder<C: Cell>(
+    parameters: &BoostSettings,
+    bounds: &Arc<WorkerBounds>,
+    kept: KeptHistograms<C>,
+) -> Box<dyn SplitFinder<C>> {
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            Box::new(StreamingSplits::new(streaming_rules(streaming), kept))
+            Box::new(StreamingSplits::new(streaming_rules(streaming), bounds.clone(), kept))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
+    }
+}
+
+/// Returns the number of workers that build histograms of their own, which is 1 unless candidates are streaming.
+fn workers(candidates: &BoostCandidates) -> usize {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => streaming.workers as usize,
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => 1,
     }
 }
 

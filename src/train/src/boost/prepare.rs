@@ -73,7 +73,7 @@ pub fn prepare<'a>(
         BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW };
     let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
     check_fills(request, &opened.data)?;
-    note_workers(parameters, opened.data.partitions(), observer);
+    note_workers(parameters, &opened.data.rows, observer);
 
     let begun = Instant::now();
     let objective = request.make_objective(parameters);
@@ -130,14 +130,14 @@ impl PreparedBoosting {
     }
 }
 
-/// Tells the user if there are fewer workers than requested, which happens because each worker has whole row groups.
-fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dyn Observer) {
+/// Tells the user if there are fewer workers than requested, which happens because each worker has whole queries.
+fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer: &mut dyn Observer) {
+    let queries: usize = rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
-        && streaming.workers as usize > partitions
+        && streaming.workers as usize > queries
     {
         observer.note(&format!(
-            "workers = {}, but only {partitions} can be used: a worker needs a row group of its own \
-             (convert with a smaller --partition-rows for more)",
+            "workers = {}, but only {queries} can be used: each worker needs a query",
             streaming.workers
         ));
     }
@@ -145,7 +145,8 @@ fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dy
 
 fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
-    if parameters.learner.base_score != BaseScore::Auto {
+    // A base score of 0 adds nothing to the start model.
+    if !matches!(parameters.learner.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) {
         return Err(Error::usage(
             "base_score conflicts with --start-model, which has its own base score",
             "remove base_score or --start-model",

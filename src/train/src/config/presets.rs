@@ -20,9 +20,10 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 15] = [
+const TEXTS: [(&str, &str); 16] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
+    ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
     ("mart", include_str!("presets/mart.toml")),
     ("lambdamart", include_str!("presets/lambdamart.toml")),
