@@ -27,18 +27,26 @@ pub struct StreamingHistogram {
 
 /// A bin while a histogram is built.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Bin {
+pub struct Bin {
     /// p: `moment` divided by `count`.
     centre: f64,
     /// p * m: sum of the values. Bins are merged by adding it, so that the rounding errors of means do not add up.
-    moment: f64,
-    count: f64,
-    sum: f64,
+    pub moment: f64,
+    /// m: number of values, or their total weight.
+    pub count: f64,
+    /// r: sum of the targets.
+    pub sum: f64,
 }
 
 impl Bin {
     fn of(bin: Centroid) -> Self {
-        Bin { centre: 0.0, moment: bin.centre * bin.count, count: bin.count, sum: bin.sum }.with_centre()
+        Self::of_value(bin).with_centre()
+    }
+
+    /// Creates a bin whose centre must be recomputed.
+    #[inline(always)]
+    fn of_value(value: Centroid) -> Self {
+        Bin { centre: value.centre, moment: value.centre * value.count, count: value.count, sum: value.sum }
     }
 
     /// Eq. 11: the union of two bins. The centre must be recomputed.
@@ -55,6 +63,49 @@ impl Bin {
     #[inline(always)]
     fn with_centre(self) -> Self {
         Bin { centre: self.moment / self.count, ..self }
+    }
+}
+
+/// Neighbouring values that are inserted together if possible.
+pub trait ValueBlock: Sized {
+    /// Returns a number that no value of the block exceeds.
+    fn largest(&self) -> f64;
+
+    /// Returns the same values as smaller blocks, in ascending order.
+    fn parts(&self) -> impl Iterator<Item = Self>;
+
+    /// Returns the values in ascending order.
+    fn values(&self) -> impl Iterator<Item = Centroid>;
+
+    /// Returns the union of a bin and all values, computed as if they were added one by one.
+    fn add_to(&self, bin: Bin) -> Bin {
+        self.values().fold(bin, |bin, value| bin.and(Bin::of_value(value)))
+    }
+}
+
+/// The last bin of a full histogram. Its centre is not up to date, because it would need a division per value.
+struct LastBin {
+    bin: Bin,
+    /// Centre of the bin before.
+    before: f64,
+    /// The smallest gap, except that before the last bin.
+    least: f64,
+    /// A distance from the last bin that is below `least`, by more than rounding errors.
+    room: f64,
+}
+
+/// Bounds the relative rounding errors of what is compared, with a wide margin.
+const MARGIN: f64 = 1.0 / (1u64 << 46) as f64;
+
+impl LastBin {
+    /// Returns whether a value is certainly nearer to the last bin than any two bins are to each other. If so, this
+    /// holds for all smaller values, too, because the centre of the last bin never decreases.
+    #[inline(always)]
+    fn is_near(&self, value: f64, slack: f64) -> bool {
+        // The gap to the last bin and the gap before the last bin, both times the count of the last bin.
+        let gap = value * self.bin.count - self.bin.moment;
+        let last_gap = self.bin.moment - (self.before + slack) * self.bin.count;
+        gap < self.room * self.bin.count && gap < last_gap
     }
 }
 
@@ -116,13 +167,12 @@ impl StreamingHistogram {
             self.gaps.insert(place, next.centre - bin.centre);
         }
         if self.bins.len() > self.most {
-            self.merge_nearest();
+            self.merge_at(least(&self.gaps));
         }
     }
 
-    fn merge_nearest(&mut self) {
-        // If gaps are equal, the first one is chosen.
-        let least = least(&self.gaps);
+    /// Merges the two bins whose gap is the smallest one, which is given. If gaps are equal, the first one is chosen.
+    fn merge_at(&mut self, least: f64) {
         let Some(place) = self.gaps.iter().position(|gap| *gap == least) else { return };
         let merged = self.bins[place].and(self.bins[place + 1]).with_centre();
         self.bins[place] = merged;
@@ -138,59 +188,78 @@ impl StreamingHistogram {
 
     /// Inserts values in ascending order, all above those inserted before. The result is that of inserting them one
     /// by one, but nearly all take a few additions: a value that is nearer to the last bin than any two bins are to
-    /// each other is added to that bin at once. `reach` is the largest magnitude of all values.
-    pub fn insert_ascending(&mut self, mut values: impl Iterator<Item = Centroid>, reach: f64) {
-        /// Bounds the relative rounding errors of what is compared, with a wide margin.
-        const MARGIN: f64 = 1.0 / (1u64 << 46) as f64;
+    /// each other is added to that bin at once, and so is a block of values if its largest one is as near. `reach` is
+    /// the largest magnitude of all values.
+    #[inline(always)]
+    pub fn insert_ascending(&mut self, blocks: impl Iterator<Item = impl ValueBlock>, reach: f64) {
+        let slack = reach * MARGIN;
+        let mut last = self.last_bin(slack);
+        for block in blocks {
+            if let Some(last) = &mut last
+                && last.is_near(block.largest(), slack)
+            {
+                last.bin = block.add_to(last.bin);
+                continue;
+            }
+            for part in block.parts() {
+                match &mut last {
+                    Some(last) if last.is_near(part.largest(), slack) => last.bin = part.add_to(last.bin),
+                    _ => self.insert_each(&mut last, &part, slack),
+                }
+            }
+        }
+        if let Some(last) = last {
+            let bin = last.bin.with_centre();
+            self.bins[self.most - 1] = bin;
+            self.gaps[self.most - 2] = bin.centre - last.before;
+        }
+    }
+
+    /// Inserts the values of a block one by one.
+    fn insert_each(&mut self, last: &mut Option<LastBin>, block: &impl ValueBlock, slack: f64) {
+        for value in block.values() {
+            match last {
+                Some(last) if last.is_near(value.centre, slack) => {
+                    last.bin = last.bin.and(Bin::of_value(value));
+                }
+                Some(last) => self.insert_last(last, value, slack),
+                None => {
+                    self.insert(value);
+                    *last = self.last_bin(slack);
+                }
+            }
+        }
+    }
+
+    /// Returns the last bin, or `None` if further values do not lead to merging yet.
+    fn last_bin(&self, slack: f64) -> Option<LastBin> {
         let most = self.most;
-        if most < 2 {
-            values.for_each(|value| self.insert(value));
+        (most > 1 && self.bins.len() == most).then(|| {
+            let least = least(&self.gaps[..most - 2]);
+            let room = least * (1.0 - MARGIN) - slack;
+            LastBin { bin: self.bins[most - 1], before: self.bins[most - 2].centre, least, room }
+        })
+    }
+
+    /// Inserts a value above all others into a full histogram, whose last bin is in `last`: either another pair is nearer
+    /// to each other, or the comparison is too close to be decided without the centre of the last bin.
+    fn insert_last(&mut self, last: &mut LastBin, value: Centroid, slack: f64) {
+        let bin = Bin::of(value);
+        last.bin = last.bin.with_centre();
+        let (gap, last_gap) = (bin.centre - last.bin.centre, last.bin.centre - last.before);
+        if gap < last.least && gap < last_gap {
+            last.bin = last.bin.and(bin);
             return;
         }
-        while self.bins.len() < most {
-            let Some(value) = values.next() else { return };
-            self.insert(value);
+        let most = self.most;
+        self.bins[most - 1] = last.bin;
+        self.gaps[most - 2] = last_gap;
+        self.merge_at(if last_gap < last.least { last_gap } else { last.least });
+        self.gaps.push(bin.centre - self.bins[most - 2].centre);
+        self.bins.push(bin);
+        if let Some(new) = self.last_bin(slack) {
+            *last = new;
         }
-        let slack = reach * MARGIN;
-        // The last bin is updated without its centre, which needs a division.
-        let mut last = self.bins[most - 1];
-        let mut before = self.bins[most - 2].centre;
-        // The smallest gap except that before the last bin, which changes with the last bin.
-        let mut rest = least(&self.gaps[..most - 2]);
-        let mut room = rest * (1.0 - MARGIN) - slack;
-        for value in values {
-            let bin = Bin {
-                centre: value.centre,
-                moment: value.centre * value.count,
-                count: value.count,
-                sum: value.sum,
-            };
-            // The gap to the last bin and the gap before the last bin, both times the count of the last bin.
-            let gap = value.centre * last.count - last.moment;
-            let last_gap = last.moment - (before + slack) * last.count;
-            if gap < room * last.count && gap < last_gap {
-                last = last.and(bin);
-                continue;
-            }
-            // The comparison is too close to be decided without the centre, or another pair is nearer.
-            last = last.with_centre();
-            let bin = bin.with_centre();
-            let (gap, last_gap) = (bin.centre - last.centre, last.centre - before);
-            if gap < rest && gap < last_gap {
-                last = last.and(bin);
-                continue;
-            }
-            self.bins[most - 1] = last;
-            self.gaps[most - 2] = last_gap;
-            self.merge_nearest();
-            self.gaps.push(bin.centre - self.bins[most - 2].centre);
-            self.bins.push(bin);
-            (last, before) = (bin, self.bins[most - 2].centre);
-            rest = least(&self.gaps[..most - 2]);
-            room = rest * (1.0 - MARGIN) - slack;
-        }
-        self.bins[most - 1] = last.with_centre();
-        self.gaps[most - 2] = self.bins[most - 1].centre - before;
     }
 
     /// Inserts the bins of another histogram one by one.
@@ -431,6 +500,22 @@ mod tests {
         })
     }
 
+    struct Values<'a>(&'a [Centroid]);
+
+    impl ValueBlock for Values<'_> {
+        fn largest(&self) -> f64 {
+            self.0.last().map_or(f64::NEG_INFINITY, |value| value.centre)
+        }
+
+        fn parts(&self) -> impl Iterator<Item = Self> {
+            self.0.chunks(3).map(Values)
+        }
+
+        fn values(&self) -> impl Iterator<Item = Centroid> {
+            self.0.iter().copied()
+        }
+    }
+
     /// Eq. 10 and 11 literally, with sums of values: compares all pairs, and keeps nothing between insertions.
     fn naive_bins(values: &[Centroid], most: usize) -> Vec<Centroid> {
         let mut bins: Vec<(f64, f64, f64)> = Vec::new();
@@ -454,17 +539,19 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
-        fn ascending_values_give_the_bins_of_single_insertions(values in ascending(), most in 1usize..40) {
+        fn ascending_values_give_the_bins_of_single_insertions(
+            values in ascending(), most in 1usize..40, size in 1usize..20,
+        ) {
             let reach = values.iter().map(|value| value.centre.abs()).fold(0.0, f64::max);
             let mut fast = StreamingHistogram::new(most);
-            fast.insert_ascending(values.iter().copied(), reach);
+            fast.insert_ascending(values.chunks(size).map(Values), reach);
             let mut single = StreamingHistogram::new(most);
             values.iter().for_each(|value| single.insert(*value));
             prop_assert_eq!(&fast, &single);
             prop_assert_eq!(fast.bins(), naive_bins(&values, most));
             // A larger bound than necessary changes nothing.
             let mut far = StreamingHistogram::new(most);
-            far.insert_ascending(values.iter().copied(), 1e6 * reach);
+            far.insert_ascending(values.chunks(size).map(Values), 1e6 * reach);
             prop_assert_eq!(&far, &single);
         }
     }

@@ -12,7 +12,7 @@ use super::histogram::add_rows;
 use super::rows::{NodeId, RowSets};
 use super::split::FoundSplit;
 use super::streaming::StreamingRules;
-use super::streaming_worker::{PresentCells, WorkerHistogram, split_missing};
+use super::streaming_worker::WorkerHistogram;
 use crate::bins::{Codes, FeatureBins};
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -151,8 +151,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
                 }
                 _ => {
                     for (open, is_allowed) in pair.nodes().zip(is_allowed) {
-                        let (split, cells, _) = self.find_summed(sums, &codes, &open, is_allowed, false);
-                        found.push((split, cells));
+                        found.push(self.find_summed(sums, &codes, &open, is_allowed, false).0);
                     }
                 }
             }
@@ -169,8 +168,8 @@ impl<C: Cell> FeatureSearch<'_, C> {
         large: (&OpenNode<C>, bool),
         mut parent: Vec<C>,
     ) -> (Found<C>, Found<C>) {
-        let (split, cells, list) = self.find_summed(sums, codes, small.0, small.1, true);
-        match &cells {
+        let (of_small, list) = self.find_summed(sums, codes, small.0, small.1, true);
+        match &of_small.1 {
             Some(cells) => parent.iter_mut().zip(cells).for_each(|(parent, cell)| parent.subtract(*cell)),
             None => list.iter().for_each(|(code, cell)| parent[*code as usize].subtract(*cell)),
         }
@@ -181,7 +180,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
             _ => None,
         };
         let keeps = self.is_dense(large.0);
-        ((split, cells), (of_large, keeps.then_some(parent)))
+        (of_small, (of_large, keeps.then_some(parent)))
     }
 
     /// Searches a node whose rows are summed. Returns the split and the sums: all cells, or a list of the codes that occur.
@@ -193,9 +192,9 @@ impl<C: Cell> FeatureSearch<'_, C> {
         open: &OpenNode<C>,
         is_allowed: bool,
         is_needed: bool,
-    ) -> (Option<FoundSplit>, Option<Vec<C>>, &'s [(u32, C)]) {
+    ) -> (Found<C>, &'s [(u32, C)]) {
         if !(open.wanted || is_needed) {
-            return (None, None, &[]);
+            return ((None, None), &[]);
         }
         let bits = self.context.rules.scale.count_bits;
         let group = &self.context.data.binning.layout.groups[self.group];
@@ -209,7 +208,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
                 true => self.rules.best_of_cells(self.context, open, self.feature, &cells),
                 false => None,
             };
-            return (split, Some(cells), &[]);
+            return ((split, Some(cells)), &[]);
         }
         nodes.for_each(|(codes, rows)| sums.add(count, codes, rows, bits));
         let list = sums.drain();
@@ -217,7 +216,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
             true => self.rules.best_of_list(self.context, open, self.feature, list),
             false => None,
         };
-        (split, None, list)
+        ((split, None), list)
     }
 
     fn bins(&self) -> &FeatureBins {
@@ -242,14 +241,11 @@ impl StreamingRules {
     ) -> Option<FoundSplit> {
         let scale = &context.rules.scale;
         let bins = &context.data.binning.features[feature as usize];
-        let (values, missing) = cells.split_at(bins.bins());
-        let present = PresentCells::new(values, scale.count_bits);
-        let missing = missing.first().copied();
-        let histogram = WorkerHistogram::of_cells(self.centroids, bins, scale, present, missing);
+        let histogram = WorkerHistogram::of_cells(self.centroids, bins, scale, cells);
         let (mut summed, mut sum) = (0, C::default());
         let rows_up_to = |code: u32| {
             let end = code as usize + 1;
-            values[summed..end].iter().for_each(|cell| sum.add(*cell));
+            cells[summed..end].iter().for_each(|cell| sum.add(*cell));
             summed = end;
             sum.sums(scale.count_bits).count
         };
@@ -266,10 +262,8 @@ impl StreamingRules {
     ) -> Option<FoundSplit> {
         let scale = &context.rules.scale;
         let bins = &context.data.binning.features[feature as usize];
-        let (values, missing) = split_missing(list, bins);
-        let present = values.iter().copied();
-        let histogram = WorkerHistogram::of_cells(self.centroids, bins, scale, present, missing);
-        let (mut values, mut sum) = (values.iter().peekable(), C::default());
+        let histogram = WorkerHistogram::of_list(self.centroids, bins, scale, list);
+        let (mut values, mut sum) = (list.iter().peekable(), C::default());
         let rows_up_to = |code: u32| {
             while let Some((_, cell)) = values.next_if(|(own, _)| *own <= code) {
                 sum.add(*cell);

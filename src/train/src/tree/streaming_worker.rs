@@ -3,12 +3,13 @@
 //! histograms of workers are merged pairwise; see `workers.rs`.
 
 use super::cell::{Cell, GradientSums, Scale, exact};
-use super::centroids::{Centroid, StreamingHistogram};
+use super::centroids::{Bin, Centroid, StreamingHistogram, ValueBlock};
 use super::code_sums::CodeSums;
 use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
 use super::rows::{NodeId, NodeRows, RowSets};
 use super::workers::{MergeTree, WorkerBounds, WorkerPiece};
 use crate::bins::{BinnedData, Codes, FeatureBins, GroupCodes, GroupKind};
+use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use rayon::prelude::*;
@@ -28,30 +29,35 @@ pub struct WorkerHistogram {
 pub type NodeHistograms = Vec<Vec<WorkerHistogram>>;
 
 impl WorkerHistogram {
-    /// Builds a histogram of at most `most` bins from the sums of the codes that occur, in ascending order, and of
-    /// missing values.
-    pub fn of_cells<C: Cell>(
+    /// Builds a histogram of at most `most` bins from the sums of all codes.
+    pub fn of_cells<C: Cell>(most: usize, bins: &FeatureBins, scale: &Scale, cells: &[C]) -> Self {
+        let (values, missing) = cells.split_at(bins.bins());
+        let units = Units::of(scale);
+        let blocks = values.chunks(BLOCK).zip(bins.centres.chunks(BLOCK));
+        let blocks = blocks.map(|(cells, centres)| CellBlock { cells, centres, units });
+        Self::of_blocks(most, bins, scale, blocks, missing.first())
+    }
+
+    /// Builds a histogram of at most `most` bins from the sums of the codes that occur, in ascending order.
+    pub fn of_list<C: Cell>(most: usize, bins: &FeatureBins, scale: &Scale, list: &[(u32, C)]) -> Self {
+        let (values, missing) = split_missing(list, bins);
+        let units = Units::of(scale);
+        let blocks = values.chunks(BLOCK).map(|list| ListBlock { list, centres: &bins.centres, units });
+        Self::of_blocks(most, bins, scale, blocks, missing)
+    }
+
+    fn of_blocks<C: Cell>(
         most: usize,
         bins: &FeatureBins,
         scale: &Scale,
-        cells: impl Iterator<Item = (u32, C)>,
-        missing: Option<C>,
+        blocks: impl Iterator<Item = impl ValueBlock>,
+        missing: Option<&C>,
     ) -> Self {
-        // Scales are powers of two, so their reciprocals are exact.
-        let (gradient_unit, weight_unit) = (1.0 / scale.gradient, 1.0 / scale.weight);
-        let values = cells.filter_map(|(code, cell)| {
-            let sums = cell.sums(scale.count_bits);
-            // Rows without weight have no effect on centroids.
-            (sums.weight > 0).then(|| Centroid {
-                centre: f64::from(bins.centres[code as usize]),
-                count: exact(sums.weight) * weight_unit,
-                sum: exact(sums.gradient) * gradient_unit,
-            })
-        });
         let magnitude = |centre: Option<&f32>| centre.map_or(0.0, |centre| f64::from(centre.abs()));
         let reach = magnitude(bins.centres.first()).max(magnitude(bins.centres.last()));
         let mut histogram = StreamingHistogram::new(most);
-        histogram.insert_ascending(values, reach);
+        // Products are rounded one by one and added in order, so the vector width does not affect results.
+        dispatch!(Level::new(), _ => histogram.insert_ascending(blocks, reach));
         let missing = missing.map_or_else(GradientSums::default, |cell| cell.sums(scale.count_bits));
         WorkerHistogram { bins: histogram.bins(), missing }
     }
@@ -61,6 +67,131 @@ impl WorkerHistogram {
         let mut histogram = StreamingHistogram::of_bins(most, &self.bins);
         histogram.merge(&other.bins);
         WorkerHistogram { bins: histogram.bins(), missing: self.missing + other.missing }
+    }
+}
+
+/// Number of codes that are inserted together if possible, and number of codes of smaller blocks.
+const BLOCK: usize = 64;
+const PART: usize = 8;
+
+/// Converts integer sums to numbers.
+#[derive(Clone, Copy)]
+struct Units {
+    count_bits: u32,
+    gradient: f64,
+    weight: f64,
+}
+
+impl Units {
+    fn of(scale: &Scale) -> Self {
+        // Scales are powers of two, so their reciprocals are exact.
+        Units { count_bits: scale.count_bits, gradient: 1.0 / scale.gradient, weight: 1.0 / scale.weight }
+    }
+
+    #[inline(always)]
+    fn count<C: Cell>(&self, cell: C) -> f64 {
+        exact(cell.sums(self.count_bits).weight) * self.weight
+    }
+
+    #[inline(always)]
+    fn sum<C: Cell>(&self, cell: C) -> f64 {
+        exact(cell.sums(self.count_bits).gradient) * self.gradient
+    }
+
+    /// Returns a value with its sums, or `None` if it does not occur. Rows without weight have no effect on centroids.
+    #[inline(always)]
+    fn value<C: Cell>(&self, centre: f32, cell: C) -> Option<Centroid> {
+        let count = self.count(cell);
+        (count > 0.0).then(|| Centroid { centre: centre.into(), count, sum: self.sum(cell) })
+    }
+
+    /// Adds values to a bin. Counts and sums are exact, so their order does not matter; that of the moments does.
+    #[inline(always)]
+    fn add<C: Cell>(&self, mut bin: Bin, values: impl Iterator<Item = (f32, C)>) -> Bin {
+        let mut all = C::default();
+        for (centre, cell) in values {
+            all.add(cell);
+            bin.moment += f64::from(centre) * self.count(cell);
+        }
+        self.with_sums(bin, all)
+    }
+
+    #[inline(always)]
+    fn with_sums<C: Cell>(&self, mut bin: Bin, all: C) -> Bin {
+        bin.count += self.count(all);
+        bin.sum += self.sum(all);
+        bin
+    }
+}
+
+/// The sums of neighbouring codes, some of which may not occur.
+struct CellBlock<'a, C> {
+    cells: &'a [C],
+    centres: &'a [f32],
+    units: Units,
+}
+
+impl<C: Cell> ValueBlock for CellBlock<'_, C> {
+    #[inline(always)]
+    fn largest(&self) -> f64 {
+        self.centres.last().map_or(f64::NEG_INFINITY, |centre| f64::from(*centre))
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = Self> {
+        let parts = self.cells.chunks(PART).zip(self.centres.chunks(PART));
+        parts.map(|(cells, centres)| CellBlock { cells, centres, units: self.units })
+    }
+
+    #[inline]
+    fn values(&self) -> impl Iterator<Item = Centroid> {
+        self.centres.iter().zip(self.cells).filter_map(|(centre, cell)| self.units.value(*centre, *cell))
+    }
+
+    #[inline(always)]
+    fn add_to(&self, mut bin: Bin) -> Bin {
+        let (cells, last_cells) = self.cells.as_chunks::<PART>();
+        let (centres, last_centres) = self.centres.as_chunks::<PART>();
+        let mut all = C::default();
+        for (cells, centres) in cells.iter().zip(centres) {
+            let products: [f64; PART] =
+                std::array::from_fn(|place| f64::from(centres[place]) * self.units.count(cells[place]));
+            cells.iter().for_each(|cell| all.add(*cell));
+            products.iter().for_each(|product| bin.moment += product);
+        }
+        let bin = self.units.with_sums(bin, all);
+        self.units.add(bin, last_centres.iter().copied().zip(last_cells.iter().copied()))
+    }
+}
+
+/// The sums of codes that occur.
+struct ListBlock<'a, C> {
+    list: &'a [(u32, C)],
+    /// Centres of all codes.
+    centres: &'a [f32],
+    units: Units,
+}
+
+impl<C: Cell> ValueBlock for ListBlock<'_, C> {
+    #[inline(always)]
+    fn largest(&self) -> f64 {
+        self.list.last().map_or(f64::NEG_INFINITY, |(code, _)| f64::from(self.centres[*code as usize]))
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = Self> {
+        let parts = self.list.chunks(PART);
+        parts.map(|list| ListBlock { list, centres: self.centres, units: self.units })
+    }
+
+    #[inline]
+    fn values(&self) -> impl Iterator<Item = Centroid> {
+        self.list.iter().filter_map(|(code, cell)| self.units.value(self.centres[*code as usize], *cell))
+    }
+
+    #[inline(always)]
+    fn add_to(&self, bin: Bin) -> Bin {
+        self.units.add(bin, self.list.iter().map(|(code, cell)| (self.centres[*code as usize], *cell)))
     }
 }
 
@@ -132,9 +263,7 @@ impl<C: Cell> WorkerRows<'_, C> {
             summer.drain(|lane, list| {
                 let feature = binning.layout.groups[group].features[lane];
                 let bins = &binning.features[feature as usize];
-                let (values, missing) = split_missing(list, bins);
-                let values = values.iter().copied();
-                of_node.push(WorkerHistogram::of_cells(self.centroids, bins, &self.scale, values, missing));
+                of_node.push(WorkerHistogram::of_list(self.centroids, bins, &self.scale, list));
             });
             of_node
         };
@@ -143,62 +272,10 @@ impl<C: Cell> WorkerRows<'_, C> {
 }
 
 /// Separates the sums of values from those of missing values, which have the last code.
-pub fn split_missing<'a, C: Copy>(list: &'a [(u32, C)], bins: &FeatureBins) -> (&'a [(u32, C)], Option<C>) {
+fn split_missing<'a, C>(list: &'a [(u32, C)], bins: &FeatureBins) -> (&'a [(u32, C)], Option<&'a C>) {
     match list.split_last() {
-        Some(((code, cell), values)) if Some(*code) == bins.missing_code => (values, Some(*cell)),
+        Some(((code, cell), values)) if Some(*code) == bins.missing_code => (values, Some(cell)),
         _ => (list, None),
-    }
-}
-
-/// The codes that occur among dense cells, in ascending order, with their sums.
-pub struct PresentCells<'a, C> {
-    cells: &'a [C],
-    count_bits: u32,
-    /// Index of the first cell of the current chunk.
-    first: usize,
-    /// Positions within the chunk of the cells that have rows.
-    present: [u8; CHUNK],
-    /// The part of `present` that has not been returned yet.
-    left: Range<usize>,
-}
-
-/// Number of cells that are examined at a time, without a branch per cell.
-const CHUNK: usize = 256;
-
-impl<'a, C: Cell> PresentCells<'a, C> {
-    /// Creates an iterator over the cells of a feature.
-    pub fn new(cells: &'a [C], count_bits: u32) -> Self {
-        let mut all = PresentCells { cells, count_bits, first: 0, present: [0; CHUNK], left: 0..0 };
-        all.examine();
-        all
-    }
-
-    fn examine(&mut self) {
-        let mut used = 0;
-        for (place, cell) in (0..=u8::MAX).zip(self.cells[self.first..].iter().take(CHUNK)) {
-            self.present[used & (CHUNK - 1)] = place;
-            used += usize::from(cell.sums(self.count_bits).count > 0);
-        }
-        self.left = 0..used;
-    }
-}
-
-impl<C: Cell> Iterator for PresentCells<'_, C> {
-    type Item = (u32, C);
-
-    #[inline]
-    fn next(&mut self) -> Option<(u32, C)> {
-        while self.left.is_empty() {
-            self.first += CHUNK;
-            if self.first >= self.cells.len() {
-                self.first = self.cells.len();
-                return None;
-            }
-            self.examine();
-        }
-        let code = self.first + usize::from(self.present[self.left.start & (CHUNK - 1)]);
-        self.left.start += 1;
-        Some((code as u32, self.cells[code]))
     }
 }
 
@@ -251,7 +328,8 @@ impl<'a, C: Cell> GroupSummer<'a, C> {
         for lane in 0..members.features.len() {
             let cells = &cells[feature_cells(binning, self.group, lane)];
             self.list.clear();
-            self.list.extend(PresentCells::new(cells, self.count_bits));
+            let present = (0..).zip(cells).filter(|(_, cell)| cell.sums(self.count_bits).count > 0);
+            self.list.extend(present.map(|(code, cell)| (code, *cell)));
             take(lane, &self.list);
         }
     }
