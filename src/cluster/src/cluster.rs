@@ -7,7 +7,7 @@ use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
 use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Command, ExecutorIdentity};
+use super::task::{ClusterCommand, ExecutorIdentity};
 use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::job::JobData;
@@ -41,7 +41,7 @@ pub struct Cluster {
 }
 
 /// A connection to a running cluster.
-pub struct Connection {
+pub(crate) struct Connection {
     /// The client of the cluster's scheduler.
     pub client: Arc<SchedulerClient>,
     /// All executors of the cluster.
@@ -53,7 +53,7 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the total number of threads of all executors.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
     }
 }
@@ -104,8 +104,8 @@ impl Cluster {
     }
 
     /// Creates a command on the given data. The fingerprint identifies the content of the data.
-    pub(super) fn command(&self, data: String, fingerprint: String) -> Command {
-        Command { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
+    pub(super) fn command(&self, data: String, fingerprint: String) -> ClusterCommand {
+        ClusterCommand { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
     }
 
     /// Connects to the cluster and lists its executors.
@@ -139,7 +139,7 @@ impl Cluster {
 
     fn session(&self) -> Arc<TrainingSession> {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        let training = training.as_ref().expect("a training bins its data before its first round");
+        let training = training.as_ref().expect("training bins its data before its first round");
         training.session.clone()
     }
 
@@ -158,7 +158,7 @@ impl Cluster {
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
         BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
-        BoostCandidates::Exact => return Err("a model with these candidates"),
+        BoostCandidates::Exact => return Err("a model with exact candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
         && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
@@ -194,14 +194,14 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "leave --cluster out, or set value_groups above 0",
+            "remove --cluster, or set value_groups above 0",
         ));
     }
     Ok(())
 }
 
 /// Returns the location of a dataset in the form sent to executors. Local paths become absolute.
-pub fn place_of(location: &Location) -> Result<String> {
+pub(crate) fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
             let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", error))?;
@@ -217,7 +217,7 @@ impl Backend for Cluster {
         let refuse = |what: &str| {
             Err(Error::usage(
                 format_args!("--cluster: {what} cannot be trained on a cluster"),
-                "leave --cluster out, or see docs/cluster.md for what is supported",
+                "remove --cluster, or see docs/cluster.md for what is supported",
             ))
         };
         match &parameters.learner {
@@ -233,13 +233,13 @@ impl Backend for Cluster {
             LearnerParameters::Forest(_) => {}
         }
         if request.objective.is_some() {
-            return refuse("an objective of another crate");
+            return refuse("a custom objective");
         }
         if request.start.is_some() {
             return refuse("a model initialised from another model");
         }
         if request.data.len() > 1 {
-            return refuse("a model on several datasets");
+            return refuse("a model of several datasets");
         }
         match &request.data[..] {
             [data] => check_place(data, &self.address),

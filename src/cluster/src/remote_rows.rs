@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The rows of a training run, held by executors.
-pub struct RemoteRows<C: Cell> {
+pub(crate) struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
     parameters: BoostSettings,
     /// Bins and row counts. The bin numbers of the rows are on the executors.
@@ -48,7 +48,7 @@ pub struct RemoteRows<C: Cell> {
 
 impl<C: WireCell> RemoteRows<C> {
     /// Creates the driver's side of a training run before its first tree.
-    pub fn new(
+    pub(crate) fn new(
         session: Arc<TrainingSession>,
         parameters: &BoostSettings,
         data: &Arc<BinnedData>,
@@ -125,7 +125,7 @@ impl<C: WireCell> RemoteRows<C> {
 }
 
 /// Returns the rules of streaming histograms, or `None` if workers need not build histograms of their own.
-pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
+pub(crate) fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     match candidates {
         BoostCandidates::Streaming(streaming) => {
             Some(streaming_rules(streaming)).filter(StreamingRules::need_workers)
@@ -296,7 +296,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn local(&self) -> Result<&RowSets<C>> {
         Err(Error::usage(
             "--cluster: these candidates need local rows",
-            "leave --cluster out, or set candidates=static",
+            "remove --cluster, or set candidates=static",
         ))
     }
 }

@@ -21,10 +21,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The scheduler address for which plans are executed by this process.
-pub const THIS_PROCESS: &str = "127.0.0.1:1";
+pub(crate) const THIS_PROCESS: &str = "127.0.0.1:1";
 
 /// Executes a plan after encoding and decoding it, as a cluster would.
-pub async fn execute(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Vec<RecordBatch>> {
+pub(crate) async fn execute(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Vec<RecordBatch>> {
     let (codec, context) = (RoundCodec::default(), Arc::new(TaskContext::default()));
     let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec)?;
     collect(message.try_into_physical_plan(&context, &codec)?, context).await

@@ -9,7 +9,7 @@ pub mod bins;
 pub mod boost;
 pub mod config;
 mod driver;
-pub mod forest;
+mod forest;
 pub mod jobs;
 pub mod objective;
 pub mod tree;

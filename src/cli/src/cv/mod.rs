@@ -82,7 +82,7 @@ pub struct CvArguments {
     #[command(flatten)]
     threads: ThreadOptions,
 
-    /// Memory limit of each training, such as 2GiB
+    /// Memory limit of each training run, such as 2GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 

@@ -27,7 +27,8 @@ pub struct LocalWorker<C: Cell> {
     count_bits: u32,
     /// The largest magnitude of a label or score so far.
     farthest: f64,
-    /// Tracks whether all scores are integer multiples of a unit. `None` before the first tree.
+    /// Tracks whether all scores are integer multiples of one step size, so that histograms can be updated exactly.
+    /// `None` before the first tree.
     whole: Option<WholeScores>,
 }
 
@@ -95,7 +96,7 @@ impl<C: Cell> LocalWorker<C> {
         self.held().total(node)
     }
 
-    /// Starts a tree. The arguments are described at [`TreeStart`].
+    /// Starts a tree. See [`TreeStart`] for the arguments.
     pub fn start(&mut self, tree: u64, scale: &Scale, limit: Option<u64>) {
         self.count_bits = scale.count_bits;
         let sampling = self.parameters.learner.tree.sampling;

@@ -166,7 +166,7 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
             let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
             Err(Error::usage(
                 format_args!(
-                    "the start model replaces missing values of {} by {}, this training by {}",
+                    "the start model replaces missing values of {} by {}, this run by {}",
                     old.name,
                     shown(old.fill),
                     shown(new.fill)

@@ -98,8 +98,8 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     if let Some(difference) = difference(&model, state.start_trees, expected) {
         return Err(Error::place(
             location,
-            format_args!("the checkpoint is of a different training: {difference}"),
-            "use the data and parameters of that training, or start over without --resume",
+            format_args!("the checkpoint is from a different training run: {difference}"),
+            "use the data and parameters of that run, or start over without --resume",
         ));
     }
     if model.rounds > parameters.num_trees {
@@ -138,7 +138,7 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     };
     let (theirs, ours) = (lines(&model.configuration), lines(&expected.configuration));
     if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
-        return Some(format!("it has {theirs}, this training has {ours}"));
+        return Some(format!("it has {theirs}, this run has {ours}"));
     }
     let names =
         |features: &[ModelFeature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
@@ -147,7 +147,7 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     }
     let mut features = model.features.iter().zip(&expected.features);
     if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {
-        return Some(format!("the words of feature {} have different codes", feature.name));
+        return Some(format!("the categories of feature {} have different codes", feature.name));
     }
     None
 }

@@ -30,7 +30,7 @@ pub struct Grown {
     pub start: TreeStart,
     /// All splits of the tree, in the order in which they were applied.
     pub splits: Vec<NodeSplit>,
-    /// The tree in terms of codes.
+    /// The tree, whose splits compare bin numbers instead of feature values.
     pub tree: CodedTree,
 }
 
