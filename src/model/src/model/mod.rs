@@ -4,6 +4,7 @@
 //! score = intercept + sum over the parts of weight * normalised value of the part
 //! ```
 
+mod blend;
 mod check;
 mod example;
 mod importance;
@@ -12,6 +13,7 @@ mod origin;
 mod part;
 mod table;
 
+pub use blend::{BlendMember, blend};
 #[doc(hidden)]
 pub use example::example;
 pub use normalisation::Normalisation;

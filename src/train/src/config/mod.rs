@@ -200,6 +200,7 @@ impl<L> Parameters<L> {
             missing: self.missing,
             metrics: self.metrics.clone(),
             convention: self.convention.clone(),
+            label_map: self.label_map.clone(),
             early_stopping_rounds: self.early_stopping_rounds,
             learner,
         }
@@ -223,7 +224,9 @@ impl Parameters {
         let mut text = String::new();
         let raw = raw::RawParameters::of(self, settings::defaults());
         for key in &keys::KEYS {
-            if let Some(value) = key.print(&raw) {
+            if let Some(value) = key.print(&raw)
+                && !key.is_omitted(&value)
+            {
                 let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
             }
         }
