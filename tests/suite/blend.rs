@@ -251,8 +251,12 @@ fn a_blend_is_a_model_like_any_other() {
     )
     .ok();
     assert!(scored.stdout.contains("d\n0"), "{}", scored.stdout);
-    let explained =
-        sql_in(room.path(), "--format csv", "SELECT * FROM explain_score('plain.parquet', 'test') LIMIT 3", &[]);
+    let explained = sql_in(
+        room.path(),
+        "--format csv",
+        "SELECT * FROM explain_score('plain.parquet', 'test') LIMIT 3",
+        &[],
+    );
     assert!(explained.ok().stdout.lines().count() == 4);
     let refused =
         sql_in(room.path(), "", "SELECT * FROM explain_score('mixed.parquet', 'test') LIMIT 3", &[]).failed();

@@ -1,9 +1,9 @@
 //! Finds weights by coordinate ascent on a metric (Metzler and Croft 2007): one weight at a time is changed by steps of
 //! growing size in both directions, and the best change is kept, until no change of any weight improves the metric.
 //!
-//! The starts are equal weights, each member alone, and the weights of least squares. The ascent begins at equal
-//! weights and at the best start, and the better result is kept, so it is never worse than any start. Nothing is random:
-//! equal values are decided in favour of the earlier candidate.
+//! The starts are equal weights, equal weights of the members at the same scale, the weights of least squares, and each
+//! member alone. The ascent begins at the first three and at the best of all starts, and the best result is kept, so it
+//! is never worse than any start. Nothing is random: equal values are decided in favour of the earlier candidate.
 
 use super::{BlendScores, least_squares};
 use planetree_base::error::{Error, Result};
@@ -43,9 +43,10 @@ pub fn ascend(
         }
     }
     let (mut weights, mut value) = (starts[best].clone(), values[best]);
-    let begins: &[usize] = if best == 0 { &[0] } else { &[best, 0] };
+    let mut begins: Vec<usize> = (0..starts.len() - members.len()).collect();
+    begins.extend((!begins.contains(&best)).then_some(best));
     for begin in begins {
-        let climbed = ascent.climb(starts[*begin].clone(), values[*begin])?;
+        let climbed = ascent.climb(starts[begin].clone(), values[begin])?;
         for candidate in [scaled(&climbed), climbed] {
             let reached = ascent.value(&candidate);
             if ascent.is_better(reached, value) {
@@ -60,6 +61,13 @@ pub fn ascend(
 fn scaled(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
     if sum > 0.0 { weights.iter().map(|weight| weight / sum).collect() } else { weights.to_vec() }
+}
+
+/// Returns the standard deviation of values.
+fn deviation(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count).sqrt()
 }
 
 /// The data of an ascent, prepared for many evaluations.
@@ -106,16 +114,20 @@ impl<'a> Ascent<'a> {
         Ok(Ascent { metric, labels: &scores.labels, values, chunks })
     }
 
-    /// Returns the weights to start from. The first ones are equal.
+    /// Returns the weights to start from. The last ones are those of each member alone.
     fn starts(&self, scores: &BlendScores, members: &[usize]) -> Vec<Vec<f64>> {
         let count = members.len();
         let mut starts = vec![vec![1.0 / count as f64; count]];
+        let same_scale: Vec<f64> = self.values.iter().map(|values| 1.0 / deviation(values)).collect();
+        for weights in [same_scale, least_squares::fit(scores, members).weights] {
+            let weights = scaled(&weights);
+            if weights.iter().all(|weight| weight.is_finite()) && weights.iter().any(|weight| *weight != 0.0)
+            {
+                starts.push(weights);
+            }
+        }
         let alone = |member: usize| (0..count).map(|other| if other == member { 1.0 } else { 0.0 }).collect();
         starts.extend((0..count).map(alone));
-        let fit = least_squares::fit(scores, members).weights;
-        if fit.iter().all(|weight| weight.is_finite()) && fit.iter().any(|weight| *weight != 0.0) {
-            starts.push(scaled(&fit));
-        }
         starts
     }
 
