@@ -27,12 +27,17 @@ fn a_cluster_trains_the_same_model_and_log() {
         "--preset planet --data data --set max_bin=12",
         "--preset lambdamart --data data",
         "--preset lambdamart --data weighted --set max_depth=3 --set num_leaves=0",
+        "--preset lambdamart-paper --data weighted --set min_data_to_split=70 --set features_per_node=0.5",
+        "--preset ranknet --data data --set leaf=mean",
         "--preset xendcg --data data --set query_fraction=0.6",
         "--preset pgbrt --data data",
         "--preset pgbrt --data data --set workers=3",
         "--preset pgbrt --data weighted --set workers=2 --set value_groups=0 --set missing=learned",
         "--preset rf-point --data data",
         "--preset rf-list --data data",
+        "--preset rf-rand --data data",
+        "--preset rf-list --data data --set listwise_metric=err --set max_bin=0 --set leaf_order=depth --set max_depth=5",
+        "--preset rf-list --data data --set queries_per_node=0.5 --set leaf_score=exp2",
         "--preset rf-hybrid --data weighted",
     ] {
         let outcome = |cluster: &str| {

@@ -24,7 +24,7 @@ pub enum Gain {
 /// The largest allowed absolute value of a gain. In sums with larger gains, small gains would be lost to rounding,
 /// and the sums could overflow. Moreover, 2^label is capped for huge labels, so that different labels would have the
 /// same gain.
-pub(crate) const MOST_GAIN: f64 = 1e30;
+pub const MOST_GAIN: f64 = 1e30;
 
 impl Gain {
     /// Returns the gain of a label. It is 0 for labels missing from a table and for NaN, but a formula may give a

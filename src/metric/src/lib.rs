@@ -51,7 +51,7 @@ pub use custom::CustomMetric;
 pub use discount::Discount;
 pub use err::satisfies;
 pub use expression::Expression;
-pub use gain::Gain;
+pub use gain::{Gain, MOST_GAIN};
 pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;

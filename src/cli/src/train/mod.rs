@@ -13,8 +13,9 @@ use super::remote::RemoteCluster;
 use super::stats::StatsOptions;
 use clap::Args;
 use outputs::{TrainOutputs, write_train_stats};
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count};
+use planetree_metric::Metric;
 use planetree_train::{Every, config, train};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const EXAMPLES: &str = "Examples:
   planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
   planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
       --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data train --valid vali --model last.parquet --model-for err=err.parquet \\
+      --model-for ndcg@10=ndcg.parquet
   planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
   planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
 
@@ -51,6 +54,10 @@ pub struct TrainArguments {
     /// Model file to write
     #[arg(long, value_name = "FILE")]
     model: String,
+
+    /// Also write the model at the best round of a metric on the first validation set; may be repeated
+    #[arg(long, value_name = "METRIC=FILE", value_parser = parse_model_for)]
+    model_for: Vec<ModelFor>,
 
     #[command(flatten)]
     parameters: ParameterOptions,
@@ -98,6 +105,24 @@ pub struct TrainArguments {
     execution: ExecutionOptions,
 }
 
+/// A model file for the best round of a metric.
+#[derive(Debug, Clone)]
+struct ModelFor {
+    metric: Metric,
+    file: String,
+}
+
+fn parse_model_for(text: &str) -> std::result::Result<ModelFor, String> {
+    let Some((metric, file)) = text.split_once('=').filter(|(_, file)| !file.is_empty()) else {
+        return Err("expected METRIC=FILE, such as ndcg@10=ndcg.parquet".to_owned());
+    };
+    let metric = metric.parse().map_err(|error: Error| match error.remedy() {
+        Some(remedy) => format!("{error}; {remedy}"),
+        None => error.to_string(),
+    })?;
+    Ok(ModelFor { metric, file: file.to_owned() })
+}
+
 fn parse_every(text: &str) -> std::result::Result<Every, String> {
     let problem = || "expected rounds such as 100, or seconds such as 60s".to_owned();
     match text.strip_suffix('s') {
@@ -143,6 +168,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
             shown_count(size.leaves),
             started.elapsed().as_secs_f64()
         ));
+        for (file, best) in outputs.best_models.iter().zip(&outcome.best_models) {
+            let (metric, round, rounds) = (best.metric, best.best.round, outcome.model.rounds);
+            super::message(format_args!(
+                "{file}: the best round for {metric} is {round} of {rounds}, with {:.6}",
+                best.best.value
+            ));
+        }
     }
     Ok(())
 }

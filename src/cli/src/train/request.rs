@@ -13,7 +13,12 @@ impl TrainArguments {
     /// Loads the parameters and locates all inputs.
     pub fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
-        let parameters = self.parameters.load(store, &[])?;
+        let mut parameters = self.parameters.load(store, &[])?;
+        for best in &self.model_for {
+            if !parameters.metrics.contains(&best.metric) {
+                parameters.metrics.push(best.metric);
+            }
+        }
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
         let is_forest = parameters.forest().is_some();
@@ -48,6 +53,7 @@ impl TrainArguments {
             checkpoint: self.checkpoint_plan()?,
             resume: self.resume,
             objective: None,
+            best_for: self.model_for.iter().map(|best| best.metric).collect(),
             backend: None,
         })
     }

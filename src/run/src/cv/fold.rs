@@ -161,6 +161,7 @@ impl Fold<'_> {
             }),
             resume: self.directory.join(&name).size()?.is_some(),
             objective: None,
+            best_for: Vec::new(),
             backend: None,
         };
         let outcome = train(&request, observer)?;

@@ -3,7 +3,7 @@
 //! step.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineDocument, PipelineValue, StepText, fault};
-use super::kinds::{KINDS, Prints, StepKind};
+use super::kinds::{KINDS, OutputKey, Prints, StepKind};
 use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
@@ -96,6 +96,11 @@ impl StepDraft {
 
     fn determine_outputs(&mut self, print: Option<LocatedEntry>) -> Result<()> {
         for output in self.kind.outputs {
+            if output.named {
+                let named = self.named_outputs(output)?;
+                self.outputs.extend(named);
+                continue;
+            }
             let written = self.option(output.key);
             let (text, place) = match (written, output.default) {
                 (Some(item), _) => match item.text() {
@@ -131,6 +136,27 @@ impl StepDraft {
         };
         self.outputs.push(StepOutput { key: PRINT.to_owned(), text, place });
         Ok(())
+    }
+
+    /// Returns the outputs of an option that takes several with names.
+    fn named_outputs(&self, output: &OutputKey) -> Result<Vec<StepOutput>> {
+        let Some(item) = self.option(output.key) else { return Ok(Vec::new()) };
+        let PipelineValue::Table(entries) = &item.value else {
+            let problem = format_args!("{} must be a table of names and paths", output.key);
+            return Err(item.fault(problem, format_args!("write {} = {{ NAME = \"FILE\" }}", output.key)));
+        };
+        let named = |entry: &LocatedEntry| match entry.item.text() {
+            Some(text) if !text.is_empty() => Ok(StepOutput {
+                key: format!("{}.{}", output.key, entry.key),
+                text: text.to_owned(),
+                place: entry.item.place.clone(),
+            }),
+            _ => {
+                let problem = format_args!("{}.{} must be a path", output.key, entry.key);
+                Err(entry.item.fault(problem, "write a file name or URL"))
+            }
+        };
+        entries.iter().map(named).collect()
     }
 
     fn check_has_output(&self) -> Result<()> {

@@ -33,6 +33,8 @@ pub struct OutputKey {
     /// Suffix of the default path, which is the name of the step followed by the suffix. `None` if the output is
     /// written only on request.
     pub default: Option<&'static str>,
+    /// Whether the option takes several outputs, each with a name, as in `NAME=PATH`.
+    pub named: bool,
 }
 
 /// Whether the standard output of a step is a result.
@@ -55,11 +57,15 @@ const fn named(key: &'static str) -> InputKey {
 }
 
 const fn output(key: &'static str, suffix: &'static str) -> OutputKey {
-    OutputKey { key, default: Some(suffix) }
+    OutputKey { key, default: Some(suffix), named: false }
 }
 
 const fn on_request(key: &'static str) -> OutputKey {
-    OutputKey { key, default: None }
+    OutputKey { key, default: None, named: false }
+}
+
+const fn named_on_request(key: &'static str) -> OutputKey {
+    OutputKey { key, default: None, named: true }
 }
 
 /// All commands that can be steps.
@@ -88,6 +94,7 @@ pub(super) const KINDS: &[StepKind] = &[
             on_request("stats"),
             on_request("oob"),
             on_request("strength"),
+            named_on_request("model_for"),
         ],
         prints: Prints::Nothing,
     },

@@ -216,7 +216,7 @@ impl PipelinePlan {
             WordContent::Input { prefix, input } => {
                 format!("{prefix}{}", self.input_text(&step.inputs[*input]))
             }
-            WordContent::Output(index) => self.output_text(step, *index),
+            WordContent::Output { prefix, output } => format!("{prefix}{}", self.output_text(step, *output)),
             WordContent::Run => self.run_text.clone(),
         })
     }

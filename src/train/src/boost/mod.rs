@@ -8,14 +8,15 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
-use crate::config::{BoostCandidates, BoostSettings, StreamingParameters};
+use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, Observer, Outcome,
     TrainRequest, TreeStart, misfit, no_split,
 };
 use crate::tree::{
-    CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, GrowContext, KeptHistograms, Order,
-    SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
+    CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
+    Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
+    carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -69,13 +70,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let groups = choice.groups(&data.binning.layout);
         let all_groups = groups.len() == data.binning.layout.groups.len();
         self.worker.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
-        let rules = SplitRules {
-            min_data: parameters.learner.tree.min_data_in_leaf as i64,
-            min_weight: parameters.learner.min_sum_hessian,
-            min_gain: parameters.learner.tree.min_gain,
-            lambda: parameters.learner.lambda_l2,
-            scale,
-        };
+        let rules = split_rules(parameters, traits.residuals, scale);
         let context =
             GrowContext { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
         let limits = limits(parameters);
@@ -175,6 +170,30 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
 
     fn no_split(&self) -> Error {
         no_split(self.request, &self.prepared.data)
+    }
+}
+
+/// Returns the rules by which splits are found and leaves get their values. `residuals` says whether the gradients are
+/// those of the squared error.
+fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> SplitRules {
+    let learner = &parameters.learner;
+    let newton = Divisor::Weight { lambda: learner.lambda_l2 };
+    // The gradients of the squared error are weighted residuals, and least squares with weights divides by their sum.
+    let least_squares = if residuals { Divisor::Weight { lambda: 0.0 } } else { Divisor::Rows };
+    SplitRules {
+        min_data: learner.tree.min_data_in_leaf as i64,
+        min_to_split: learner.tree.min_data_to_split as i64,
+        min_weight: learner.min_sum_hessian,
+        min_gain: learner.tree.min_gain,
+        split: match learner.split_by {
+            SplitBy::Newton => newton,
+            SplitBy::Gradient => least_squares,
+        },
+        leaf: match learner.leaf {
+            LeafStep::Newton => newton,
+            LeafStep::Mean => least_squares,
+        },
+        scale,
     }
 }
 

@@ -145,7 +145,8 @@ fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dy
 
 fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
-    if parameters.learner.base_score != BaseScore::Auto {
+    // A base score of 0 adds nothing to the start model.
+    if !matches!(parameters.learner.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) {
         return Err(Error::usage(
             "base_score conflicts with --start-model, which has its own base score",
             "remove base_score or --start-model",

@@ -20,12 +20,13 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 15] = [
+const TEXTS: [(&str, &str); 16] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
     ("mart", include_str!("presets/mart.toml")),
     ("lambdamart", include_str!("presets/lambdamart.toml")),
+    ("lambdamart-paper", include_str!("presets/lambdamart-paper.toml")),
     ("lambdamart-err", include_str!("presets/lambdamart-err.toml")),
     ("ranknet", include_str!("presets/ranknet.toml")),
     ("gbrank", include_str!("presets/gbrank.toml")),

@@ -3,9 +3,9 @@
 
 use super::{
     BaseScore, BoostCandidates, BoostParameters, Candidates, CriterionName, EnsembleName, FeatureCount,
-    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LearnerParameters, ListwiseParameters,
-    MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters, Parameters,
-    PointCriterion, RowSampling, Sampling, StreamingParameters, TreeParameters,
+    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LeafScore, LeafStep, LearnerParameters,
+    ListwiseParameters, MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters,
+    Parameters, PointCriterion, RowSampling, Sampling, SplitBy, StreamingParameters, TreeParameters,
 };
 use planetree_data::LabelMap;
 use planetree_metric::{Convention, Discount, Gain, Metric};
@@ -22,6 +22,10 @@ pub struct RawListwise {
     pub discount: Discount,
     /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
+    /// Metric whose expected value chooses splits.
+    pub metric: Metric,
+    /// Fraction of the queries sampled for the gains of each node.
+    pub queries_per_node: f64,
 }
 
 /// Parameters of forests, before validation.
@@ -35,6 +39,10 @@ pub struct RawForest {
     pub pairs_per_document: Option<u32>,
     /// Whether the metrics of each single tree are also logged.
     pub tree_strength: bool,
+    /// Whether more features are sampled if all those of a node are constant in it.
+    pub redraw_features: bool,
+    /// How leaf values follow from labels that are classes.
+    pub leaf_score: LeafScore,
     /// Parameters of listwise trees.
     pub listwise: RawListwise,
 }
@@ -94,8 +102,14 @@ pub struct RawParameters {
     pub num_leaves: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
+    /// Minimum rows of a node that is split.
+    pub min_data_to_split: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
+    /// How splits are scored.
+    pub split_by: SplitBy,
+    /// How leaf values are computed.
+    pub leaf: LeafStep,
     /// L2 regularisation of leaf values.
     pub lambda_l2: f64,
     /// Maximum number of bins per feature (static, random), or of centroids per feature and node (streaming).
@@ -132,6 +146,7 @@ impl RawParameters {
         let tree = TreeParameters {
             max_depth: self.max_depth,
             min_data_in_leaf: self.min_data_in_leaf,
+            min_data_to_split: self.min_data_to_split,
             min_gain: self.min_gain,
             feature_fraction: self.feature_fraction,
             features_per_node: self.features_per_node,
@@ -159,6 +174,8 @@ impl RawParameters {
                 base_score: self.base_score,
                 learning_rate: self.learning_rate,
                 num_leaves: self.num_leaves,
+                split_by: self.split_by,
+                leaf: self.leaf,
                 lambda_l2: self.lambda_l2,
                 min_sum_hessian: self.min_sum_hessian,
             }),
@@ -175,6 +192,8 @@ impl RawParameters {
                 bootstrap: self.forest.bootstrap,
                 pairs_per_document: self.forest.pairs_per_document,
                 tree_strength: self.forest.tree_strength,
+                redraw_features: self.forest.redraw_features,
+                leaf_score: self.forest.leaf_score,
                 label_gain: self.label_gain,
             }),
         };
@@ -216,8 +235,15 @@ impl RawParameters {
     }
 
     fn criterion(&self) -> ForestCriterion {
-        let RawListwise { levels, order, discount, truncation } = &self.forest.listwise;
-        let listwise = ListwiseParameters { order: *order, discount: *discount, truncation: *truncation };
+        let RawListwise { levels, order, discount, truncation, metric, queries_per_node } =
+            &self.forest.listwise;
+        let listwise = ListwiseParameters {
+            order: *order,
+            discount: *discount,
+            truncation: *truncation,
+            metric: *metric,
+            queries_per_node: *queries_per_node,
+        };
         let below = match self.forest.criterion {
             CriterionName::Ndcg => return ForestCriterion::Listwise(listwise),
             CriterionName::Variance => PointCriterion::Variance,
@@ -256,6 +282,7 @@ impl RawParameters {
         RawParameters {
             max_depth: tree.max_depth,
             min_data_in_leaf: tree.min_data_in_leaf,
+            min_data_to_split: tree.min_data_to_split,
             min_gain: tree.min_gain,
             feature_fraction: tree.feature_fraction,
             features_per_node: tree.features_per_node,
@@ -271,6 +298,8 @@ impl RawParameters {
         self.base_score = boost.base_score.clone();
         self.learning_rate = boost.learning_rate;
         self.num_leaves = boost.num_leaves;
+        self.split_by = boost.split_by;
+        self.leaf = boost.leaf;
         self.lambda_l2 = boost.lambda_l2;
         self.min_sum_hessian = boost.min_sum_hessian;
         (self.value_groups, self.workers) = (0, 0);
@@ -323,6 +352,8 @@ impl RawParameters {
         self.forest.bootstrap = forest.bootstrap;
         self.forest.pairs_per_document = forest.pairs_per_document;
         self.forest.tree_strength = forest.tree_strength;
+        self.forest.redraw_features = forest.redraw_features;
+        self.forest.leaf_score = forest.leaf_score;
         let named = |criterion: PointCriterion| match criterion {
             PointCriterion::Variance => CriterionName::Variance,
             PointCriterion::Entropy => CriterionName::Entropy,
@@ -337,9 +368,15 @@ impl RawParameters {
         };
         self.forest.criterion = criterion;
         self.forest.listwise.levels = levels;
-        if let Some(ListwiseParameters { order, discount, truncation }) = listwise {
-            (self.forest.listwise.order, self.forest.listwise.truncation) = (*order, *truncation);
-            self.forest.listwise.discount = *discount;
+        if let Some(ListwiseParameters { order, discount, truncation, metric, queries_per_node }) = listwise {
+            self.forest.listwise = RawListwise {
+                levels,
+                order: *order,
+                discount: *discount,
+                truncation: *truncation,
+                metric: *metric,
+                queries_per_node: *queries_per_node,
+            };
         }
     }
 }
@@ -353,11 +390,15 @@ pub fn blank() -> RawParameters {
             bootstrap: false,
             pairs_per_document: None,
             tree_strength: false,
+            redraw_features: false,
+            leaf_score: LeafScore::Expected,
             listwise: RawListwise {
                 levels: None,
                 order: LeafOrder::Breadth,
                 discount: Discount::Log2,
                 truncation: None,
+                metric: Metric::Ndcg(None),
+                queries_per_node: 0.0,
             },
         },
         objective: ObjectiveName::Squared,
@@ -380,7 +421,10 @@ pub fn blank() -> RawParameters {
         max_depth: None,
         num_leaves: None,
         min_data_in_leaf: 0,
+        min_data_to_split: 0,
         min_gain: 0.0,
+        split_by: SplitBy::Newton,
+        leaf: LeafStep::Newton,
         lambda_l2: 0.0,
         max_bin: 0,
         value_groups: 0,

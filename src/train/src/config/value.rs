@@ -8,7 +8,16 @@ use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
 
 /// Parameters that are printed only if they differ from the default.
-const OMITTED_DEFAULTS: [&str; 1] = ["label_map"];
+const OMITTED_DEFAULTS: [&str; 8] = [
+    "redraw_features",
+    "leaf_score",
+    "listwise_metric",
+    "queries_per_node",
+    "min_data_to_split",
+    "split_by",
+    "leaf",
+    "label_map",
+];
 
 /// Why a value is invalid, and what to write instead.
 pub struct ValueError {
@@ -44,8 +53,8 @@ impl Key {
                 feature_count(written, text).map(|count| parameters.features_per_node = count)
             }
             KeyKind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
-            KeyKind::LambdaMetric => {
-                return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(ValueError::of);
+            KeyKind::Metric { set, .. } => {
+                return text.parse().map(|metric| set(parameters, metric)).map_err(ValueError::of);
             }
             KeyKind::LabelGain => {
                 // Lists from TOML are separated by commas, but gain tables by colons.
@@ -115,7 +124,7 @@ impl Key {
                 "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
             }
             KeyKind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
-            KeyKind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
+            KeyKind::Metric { .. } => "a metric such as ndcg, err or map".to_owned(),
             KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
             KeyKind::LabelMap => "none, or a map such as 0,1,2=0;3,4=1".to_owned(),
             KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
@@ -152,7 +161,7 @@ impl Key {
                     parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
                 format!("[{}]", names.join(", "))
             }
-            KeyKind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
+            KeyKind::Metric { get, .. } => format!("\"{}\"", get(parameters)),
             KeyKind::LabelGain => format!("\"{}\"", parameters.label_gain),
             KeyKind::LabelMap => match &parameters.label_map {
                 Some(map) => format!("\"{map}\""),

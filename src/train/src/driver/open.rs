@@ -40,6 +40,7 @@ pub fn open(
     let begun = Instant::now();
     let mut seconds = PhaseSeconds::default();
     request.parameters.check_validation(!request.validation.is_empty())?;
+    request.check_best_for()?;
     let mut source = LabelledData::open_all(&request.data, features)?;
     source.set_label_map(request.parameters.label_map.clone());
     check_size(&source)?;
@@ -219,7 +220,10 @@ pub fn misfit() -> Error {
 /// Returns the error for a training run that could not split even one node.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.tree().min_data_in_leaf);
-    let reason = if rows < 2 * least {
+    let to_split = request.parameters.tree().min_data_to_split;
+    let reason = if rows < to_split {
+        format!("there are {rows} rows, but min_data_to_split = {to_split}")
+    } else if rows < 2 * least {
         format!(
             "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
@@ -232,7 +236,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     Error::Untrainable(Box::new(Error::place(
         request.place(),
         format_args!("no split was possible: {reason}"),
-        "lower min_data_in_leaf or min_gain, or train on more rows",
+        "lower min_data_in_leaf, min_data_to_split or min_gain, or train on more rows",
     )))
 }
 

@@ -1,6 +1,7 @@
 //! The training loop. It runs the rounds and handles the log, early stopping, checkpoints, interruption and progress. A
 //! [`Learner`] does the work of a round.
 
+use super::best_models::keep_rounds;
 use super::checkpoint::Checkpoints;
 use super::log::{BestRound, LogEntry, LogValue};
 use super::open::find_checkpoint;
@@ -85,7 +86,8 @@ pub fn ensemble_of(model: &Model) -> &TreeEnsemble {
         .expect("a model in training ends with a part of trees")
 }
 
-fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
+/// Like [`ensemble_of`], to change the trees.
+pub fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
     let last = model.parts.last_mut().and_then(|part| part.family.trees_mut());
     last.expect("a model in training ends with a part of trees")
 }
@@ -231,6 +233,7 @@ impl<'a> Training<'a> {
             Some(location @ Location::Local(_))
                 if learner.can_stream()
                     && self.request.checkpoint.is_none()
+                    && self.request.best_for.is_empty()
                     && self.request.parameters.early_stopping_rounds.is_none() =>
             {
                 ModelWriter::create(location, &self.model.features).map(Some)
@@ -274,11 +277,9 @@ impl<'a> Training<'a> {
             });
         }
         let last = best.map_or(rounds, |best| best.round);
+        let best_models = self.request.best_models(&self.model, self.start_trees, &self.log)?;
         if best.is_some() {
-            ensemble_of_mut(&mut self.model).trees.truncate(self.start_trees + last as usize);
-        }
-        if self.model.parts.len() > 1 && ensemble_of(&self.model).trees.is_empty() {
-            self.model.parts.pop(); // the start model alone is best
+            keep_rounds(&mut self.model, self.start_trees, last);
         }
         self.seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
         let LearnerOutputs { out_of_bag, strength } = learner.finish(last);
@@ -290,6 +291,6 @@ impl<'a> Training<'a> {
             }
         };
         let Training { model, log, seconds, .. } = self;
-        Ok(Outcome { model, written, log, best, out_of_bag, strength, seconds })
+        Ok(Outcome { model, written, log, best, out_of_bag, strength, best_models, seconds })
     }
 }

@@ -22,7 +22,7 @@ mod sample;
 mod view;
 
 use crate::bins::BinnedData;
-use crate::config::{FeatureCount, ForestSettings, Sampling};
+use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling};
 use crate::driver::{
     ForestTree, Observer, OpenedData, Outcome, Scores, TrainRequest, Training, ValidationSet, open, value_of,
     warn_of_leakage,
@@ -33,6 +33,7 @@ use learner::ForestLearner;
 use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
 use planetree_data::source::{LabelledData, LabelledRows};
+use planetree_metric::MOST_GAIN;
 use planetree_model::model::{Combine, Model, Origin, Part, Tree, TreeEnsemble};
 use planetree_model::predict::win_rates;
 use route::ForestRouter;
@@ -87,6 +88,7 @@ pub fn train(
     let mut opened = open(request, None, bytes_per_row(request, parameters), observer)?;
     let begun = Instant::now();
     sample::check(parameters, &opened.data.rows, &mut |text| observer.note(text))?;
+    check_leaf_scores(parameters, &opened.data)?;
     note_clipped(parameters, opened.source.features(), observer);
     let model = new_model(request, parameters, &opened)?;
     let mut validation = validation_sets(request, parameters, &opened)?;
@@ -125,6 +127,19 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
         problem,
         "remove --strength, or set candidates=static, pairs_per_document=0 and bagging_by=queries",
     ))
+}
+
+/// Rejects labels whose leaf scores are too large for sums.
+fn check_leaf_scores(parameters: &ForestSettings, data: &BinnedData) -> Result<()> {
+    let leaf_score = parameters.learner.leaf_score;
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    match labels.find(|label| leaf_score != LeafScore::Expected && leaf_score.of(**label).abs() > MOST_GAIN) {
+        None => Ok(()),
+        Some(label) => Err(Error::usage(
+            format_args!("leaf_score: the score of label {label} is above {MOST_GAIN:e}"),
+            "set leaf_score=expected, or train on smaller labels",
+        )),
+    }
 }
 
 /// Adds a note if `features_per_node` exceeds the number of features.

@@ -8,7 +8,7 @@ use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
 use super::row_store::LocalRows;
 use super::rows::{NodeSplit, RowSets};
-use super::split::{FoundSplit, SplitRules};
+use super::split::{Divisor, FoundSplit, SplitRules};
 use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
@@ -163,8 +163,37 @@ proptest! {
         let rows = targets.len();
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
         prop_assume!(!data.binning.layout.groups.is_empty());
-        let tree = grown(&data, &targets, exact, 4);
-        check_node(&tree, &data, &columns, &targets, 0, (0..rows).collect(), exact, 4);
+        let (tree, hessians) = (grown(&data, &targets, exact, 4), vec![1; rows]);
+        let check = Exhaustive {
+            tree: &tree, data: &data, columns: &columns, targets: &targets, hessians: &hessians, rules: rules_of(rows),
+            exact,
+        };
+        check.check(0, (0..rows).collect(), 4);
+    }
+
+    #[test]
+    fn splits_by_gradient_and_by_newton_match_exhaustive_search(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
+        hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+    ) {
+        let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
+        let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+        for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
+            let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
+            let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
+            set.start(pairs.into_par_iter(), None);
+        }
+        let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
+        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
+        let tree = match exact {
+            true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
+            false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
+        };
+        let check =
+            Exhaustive { tree: &tree, data: &data, columns: &columns, targets: &targets, hessians, rules, exact };
+        check.check(0, (0..rows).collect(), 4);
     }
 
     #[test]
@@ -177,7 +206,7 @@ proptest! {
         prop_assume!(!data.binning.layout.groups.is_empty());
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
         let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
-        let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
+        let rules = rules_of(rows);
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
         let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
@@ -270,89 +299,146 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
 }
 
 fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64>, depth: u32) -> GrownTree {
-    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
-    let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
-    let rules = SplitRules {
+    grown_with(data, &mut sets(data, targets), rules_of(targets.len()), finder, depth)
+}
+
+fn rules_of(rows: usize) -> SplitRules {
+    SplitRules {
         min_data: LEAST,
+        min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
-        lambda: 0.5,
-        scale: scale(targets.len()),
-    };
+        split: Divisor::Weight { lambda: 0.5 },
+        leaf: Divisor::Weight { lambda: 0.5 },
+        scale: scale(rows),
+    }
+}
+
+fn grown_with<C: Cell>(
+    data: &BinnedData,
+    sets: &mut RowSets<C>,
+    rules: SplitRules,
+    finder: &mut dyn SplitFinder<C>,
+    depth: u32,
+) -> GrownTree {
+    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
+    let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
     let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };
-    let mut sets = sets(data, targets);
-    let mut rows = LocalRows { data, sets: &mut sets, count_bits: context.rules.scale.count_bits };
+    let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()
 }
 
-/// Checks by exhaustive search that the split of a node is the first of the best splits, then checks the node's
-/// children.
-#[expect(clippy::too_many_arguments, reason = "a recursion of a test")]
-fn check_node(
-    tree: &GrownTree,
-    data: &BinnedData,
-    columns: &[Vec<f32>],
-    targets: &[i32],
-    node: usize,
-    rows: Vec<usize>,
+/// Checks trees by exhaustive search.
+struct Exhaustive<'a> {
+    tree: &'a GrownTree,
+    data: &'a BinnedData,
+    columns: &'a [Vec<f32>],
+    targets: &'a [i32],
+    /// Hessian of each row.
+    hessians: &'a [i32],
+    /// The rules by which the tree was grown.
+    rules: SplitRules,
     exact: bool,
-    depth: u32,
-) {
-    let score = |rows: &[usize]| {
-        let sum: i64 = rows.iter().map(|row| i64::from(targets[*row])).sum();
-        (sum * sum) as f64 / (rows.len() as f64 + 0.5)
-    };
-    let before = score(&rows);
-    let mut best: Option<(f64, usize, u32, bool)> = None;
-    for feature in 0..columns.len() {
-        let bins = &data.binning.features[feature];
-        let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
-        for missing_left in [false, true] {
-            if missing_left && !rows.iter().any(missing) {
-                continue;
-            }
-            for cut in 0..bins.bins() as u32 {
-                let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
-                    if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
-                });
-                if (left.len() as i64) < LEAST || (right.len() as i64) < LEAST {
+}
+
+impl Exhaustive<'_> {
+    /// Returns the score of some rows, by its definition.
+    fn score(&self, rows: &[usize]) -> f64 {
+        let sum: i64 = rows.iter().map(|row| i64::from(self.targets[*row])).sum();
+        let divisor = match self.rules.split {
+            Divisor::Rows => rows.len() as f64,
+            Divisor::Weight { lambda } => self.hessian(rows) as f64 + lambda,
+        };
+        (sum * sum) as f64 / divisor
+    }
+
+    /// Returns whether rows are enough for one side of a split. A Newton step needs a hessian.
+    fn may_be_a_side(&self, rows: &[usize]) -> bool {
+        let hessian = self.hessian(rows);
+        let needs_hessian = matches!(self.rules.split, Divisor::Weight { .. });
+        rows.len() as i64 >= LEAST
+            && hessian as f64 >= self.rules.min_weight
+            && (hessian > 0 || !needs_hessian)
+    }
+
+    fn hessian(&self, rows: &[usize]) -> i64 {
+        rows.iter().map(|row| i64::from(self.hessians[*row])).sum()
+    }
+
+    /// Checks that the split of a node is the first of the best splits, then checks the node's children.
+    fn check(&self, node: usize, rows: Vec<usize>, depth: u32) {
+        let Exhaustive { tree, data, columns, exact, .. } = self;
+        let before = self.score(&rows);
+        let mut best: Option<(f64, usize, u32, bool)> = None;
+        let may_split = rows.len() as i64 >= self.rules.min_to_split;
+        for feature in (0..columns.len()).filter(|_| may_split) {
+            let bins = &data.binning.features[feature];
+            let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
+            for missing_left in [false, true] {
+                if missing_left && !rows.iter().any(missing) {
                     continue;
                 }
-                let gain = score(&left) + score(&right) - before;
-                let worth = gain > before * 1e-10;
-                if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
-                    best = Some((gain, feature, cut, missing_left));
+                for cut in 0..bins.bins() as u32 {
+                    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
+                        if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
+                    });
+                    if ![&left, &right].iter().all(|rows| self.may_be_a_side(rows)) {
+                        continue;
+                    }
+                    let gain = self.score(&left) + self.score(&right) - before;
+                    let worth = gain > before * 1e-10;
+                    if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
+                        best = Some((gain, feature, cut, missing_left));
+                    }
                 }
             }
         }
-    }
-    let grown = &tree.nodes[node];
-    assert_eq!(grown.sums.count, rows.len() as i64);
-    let found = grown.split.filter(|_| depth > 0);
-    let Some((gain, ..)) = best.filter(|_| depth > 0) else {
-        assert!(grown.split.is_none(), "node {node} has a split, {best:?}");
-        return;
-    };
-    let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
-    assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
-    let feature = split.feature as usize;
-    let goes_left = |row: &usize| {
-        let value = columns[feature][*row];
-        if value.is_nan() { split.missing_left } else { value <= split.threshold }
-    };
-    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
-    if exact {
-        let present = |rows: &[usize]| -> Vec<f32> {
-            rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
+        let grown = &tree.nodes[node];
+        assert_eq!(grown.sums.count, rows.len() as i64);
+        assert_eq!(grown.sums.weight, self.hessian(&rows));
+        let found = grown.split.filter(|_| depth > 0);
+        let Some((gain, ..)) = best.filter(|_| depth > 0) else {
+            assert!(grown.split.is_none(), "node {node} has a split, {best:?}");
+            return;
         };
-        let below = present(&left).into_iter().fold(f32::MIN, f32::max);
-        let above = present(&right).into_iter().fold(f32::MAX, f32::min);
-        if above < f32::MAX {
-            assert_eq!(split.threshold, middle(below, above), "the middle between two values of the node");
+        let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
+        assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
+        let feature = split.feature as usize;
+        let goes_left = |row: &usize| {
+            let value = columns[feature][*row];
+            if value.is_nan() { split.missing_left } else { value <= split.threshold }
+        };
+        let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
+        if *exact {
+            let present = |rows: &[usize]| -> Vec<f32> {
+                rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
+            };
+            let below = present(&left).into_iter().fold(f32::MIN, f32::max);
+            let above = present(&right).into_iter().fold(f32::MAX, f32::min);
+            if above < f32::MAX {
+                assert_eq!(
+                    split.threshold,
+                    middle(below, above),
+                    "the middle between two values of the node"
+                );
+            }
         }
+        self.check(left_node, left, depth - 1);
+        self.check(left_node + 1, right, depth - 1);
     }
-    check_node(tree, data, columns, targets, left_node, left, exact, depth - 1);
-    check_node(tree, data, columns, targets, left_node + 1, right, exact, depth - 1);
+}
+
+#[test]
+fn leaves_are_newton_steps_or_means() {
+    let sums = GradientSums { gradient: 12, weight: 3, count: 8 };
+    let newton = rules_of(8);
+    assert_eq!(newton.value(sums), 12.0 / 3.5);
+    assert_eq!(SplitRules { leaf: Divisor::Rows, ..newton }.value(sums), 1.5);
+    assert_eq!(newton.score(sums), 144.0 / 3.5);
+    assert_eq!(SplitRules { split: Divisor::Rows, ..newton }.score(sums), 18.0);
+    let without = GradientSums { weight: 0, ..sums };
+    let no_lambda = Divisor::Weight { lambda: 0.0 };
+    assert_eq!(SplitRules { leaf: no_lambda, ..newton }.value(without), 0.0, "no step without hessians");
 }
