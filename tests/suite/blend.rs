@@ -164,7 +164,7 @@ fn gains_are_those_of_evaluate_and_compare() {
         let json: Value = serde_json::from_str(&ran.stdout).unwrap();
         json["systems"][0]["means"]["ndcg@10"].as_f64().unwrap()
     };
-    let alone: Vec<f64> = ["mart", "lambda", "forest"].map(|name| evaluated(name)).to_vec();
+    let alone: Vec<f64> = ["mart", "lambda", "forest"].map(&evaluated).to_vec();
     for (model, expected) in json["models"].as_array().unwrap().iter().zip(&alone) {
         assert_close(model["mean"].as_f64().unwrap(), *expected, 1e-12, "a model alone");
     }

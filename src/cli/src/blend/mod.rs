@@ -205,7 +205,7 @@ impl BlendArguments {
         let all = Normalisation::ALL.map(Normalisation::name);
         let named = |name: &String| {
             Normalisation::named(name.trim()).ok_or_else(|| {
-                let near = suggest::nearest(name, all.into_iter());
+                let near = suggest::nearest(name, all);
                 Error::usage(
                     format_args!("unknown normalisation {name:?}"),
                     suggest::did_you_mean(&near, &format!("choose one of {}", all.join(", "))),

@@ -20,12 +20,12 @@ struct Row {
 fn example_rows(queries: usize) -> Vec<Row> {
     let row = |query: usize, number: usize| Row {
         query: format!("q{query}"),
-        document: (number % 3 > 0).then(|| format!("d{number}")),
+        document: (!number.is_multiple_of(3)).then(|| format!("d{number}")),
         label: ((query * 7 + number) % 5) as f32,
         weight: 1.0 + number as f32,
-        position: (number % 4 > 0).then_some(number as i32),
+        position: (!number.is_multiple_of(4)).then_some(number as i32),
         features: (0..3)
-            .map(|feature| (number % (feature + 2) > 0).then(|| (query * feature) as f32))
+            .map(|feature| (!number.is_multiple_of(feature + 2)).then(|| (query * feature) as f32))
             .collect(),
     };
     (0..queries).flat_map(|query| (0..1 + query * 5 % 90).map(move |number| row(query, number))).collect()

@@ -268,7 +268,8 @@ mod tests {
         for normalisation in [Normalisation::Z, Normalisation::Minmax, Normalisation::Rank] {
             assert_eq!(refusal(scaled, normalisation), None, "{normalisation:?}");
         }
-        let cases: [(&dyn Fn(&mut Model), &str); 4] = [
+        type Change<'a> = &'a dyn Fn(&mut Model);
+        let cases: [(Change<'_>, &str); 4] = [
             (scaled, "intercept, 1"),
             (&|model| model.parts[0].weight = -1.0, "weight -1"),
             (&|model| model.parts[0].normalisation = Normalisation::Rank, "already normalised by rank"),

@@ -135,10 +135,8 @@ mod tests {
             rows.swap(pivot, best.unwrap());
             for row in (0..count).filter(|row| *row != pivot) {
                 let factor = rows[row][pivot] / rows[pivot][pivot];
-                for place in 0..=count {
-                    let value = rows[pivot][place];
-                    rows[row][place] -= factor * value;
-                }
+                let subtracted = rows[pivot].clone();
+                rows[row].iter_mut().zip(subtracted).for_each(|(cell, value)| *cell -= factor * value);
             }
         }
         (0..count).map(|row| rows[row][count] / rows[row][row]).collect()
