@@ -24,10 +24,10 @@ fn main() -> Result<()> {
     };
     let (data, valid) = (convert("train")?, convert("vali")?);
     let set = ["num_trees=100".to_owned(), "early_stopping_rounds=20".to_owned()];
-    let mut parameters = config::load(Some("lambdamart"), None, &set)?;
-    parameters.metrics = vec![Metric::custom("best_on_top", true, best_on_top), Metric::Ndcg(Some(10))];
+    let mut plan = config::load(Some("lambdamart"), None, &set)?;
+    plan.stages[0].metrics = vec![Metric::custom("best_on_top", true, best_on_top), Metric::Ndcg(Some(10))];
     let request =
-        TrainRequest::new(data.location().clone(), parameters).validate("valid", valid.location().clone());
+        TrainRequest::new(data.location().clone(), plan).validate("valid", valid.location().clone());
     let outcome = train(&request, &mut Silent)?;
     match outcome.best {
         Some(best) => println!("best round {}: {} {:.4}", best.round, outcome.log[0].metric, best.value),

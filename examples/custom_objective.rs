@@ -61,8 +61,8 @@ fn main() -> Result<()> {
         ConvertRequest::new([text.as_str()], &dataset.to_string_lossy()).run()
     };
     let (data, valid) = (convert("train")?, convert("vali")?);
-    let parameters = config::load(Some("planet"), None, &["num_trees=30".to_owned()])?;
-    let request = TrainRequest::new(data.location().clone(), parameters)
+    let plan = config::load(Some("planet"), None, &["num_trees=30".to_owned()])?;
+    let request = TrainRequest::new(data.location().clone(), plan)
         .validate("valid", valid.location().clone())
         .objective("huber", || Huber { delta: 1.0 });
     let outcome = train(&request, &mut Log)?;

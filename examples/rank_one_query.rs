@@ -11,8 +11,8 @@ fn main() -> Result<()> {
     let dataset = directory.path().join("train");
     let data =
         ConvertRequest::new([format!("{SAMPLE}/train.txt").as_str()], &dataset.to_string_lossy()).run()?;
-    let parameters = config::load(Some("lambdamart"), None, &["num_trees=50".to_owned()])?;
-    let outcome = train(&TrainRequest::new(data.location().clone(), parameters), &mut Silent)?;
+    let plan = config::load(Some("lambdamart"), None, &["num_trees=50".to_owned()])?;
+    let outcome = train(&TrainRequest::new(data.location().clone(), plan), &mut Silent)?;
 
     // A service reads the model once (`Model::read`), keeps the ranker, and calls it for every query.
     let ranker = Ranker::new(&outcome.model);

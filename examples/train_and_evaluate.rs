@@ -30,8 +30,8 @@ fn main() -> Result<()> {
     let train_data = ConvertRequest::new([train_file.as_str()], &path("train")).run()?;
     let test_data = ConvertRequest::new([test_file.as_str()], &path("test")).run()?;
 
-    let parameters = config::load(Some("lambdamart"), None, &["num_trees=50".to_owned()])?;
-    let outcome = train(&TrainRequest::new(train_data.location().clone(), parameters), &mut Silent)?;
+    let plan = config::load(Some("lambdamart"), None, &["num_trees=50".to_owned()])?;
+    let outcome = train(&TrainRequest::new(train_data.location().clone(), plan), &mut Silent)?;
     outcome.model.write(&location("model.parquet")?)?;
     println!("{} trees on {} rows", outcome.size().trees, train_data.manifest().rows);
 

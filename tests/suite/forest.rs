@@ -215,12 +215,12 @@ fn forests_on_unsuitable_data_or_options_are_refused() {
         ("--preset rf-point --data data --set query_fraction=1.0 --oob o", "no out-of-bag rows"),
         ("--preset planet --data data --oob o", "boosting has no out-of-bag rows"),
         ("--preset rf-point --data data --set early_stopping_rounds=3", "there is no validation set"),
-        ("--preset rf-point --data data --oob m", "two outputs have the same file: m"),
+        ("--preset rf-point --data data --oob m", "two outputs use the same file: m"),
         (
             "--preset rf-pair --data data --set bagging_by=rows --oob o",
             "out-of-bag scores of a forest trained on pairs need whole queries",
         ),
-        ("--preset rf-point --data data --set learning_rate=0.1", "a forest has no learning_rate"),
+        ("--preset rf-point --data data --set learning_rate=0.1", "a forest does not use learning_rate"),
     ];
     assert_trainings_refused(room.path(), &refused);
     // One query is enough for trees that tell its documents apart.

@@ -156,9 +156,9 @@ fn listwise_trees_on_unsuitable_data_or_options_are_refused() {
             "expected breadth, random, biggest, most_relevant or depth",
         ),
         ("--preset planet --data data --strength s", "a boosted tree does not rank by itself"),
-        ("--preset rf-pair --data data --strength s", "trees trained on pairs do not rank single documents"),
+        ("--preset rf-pair --data data --strength s", "not available for forests trained on document pairs"),
         ("--preset rf --data data --strength s", "trees must be trained on whole queries"),
-        ("--preset rf-list --data data --strength m", "two outputs have the same file: m"),
+        ("--preset rf-list --data data --strength m", "two outputs use the same file: m"),
     ];
     assert_trainings_refused(room.path(), &refused);
 }

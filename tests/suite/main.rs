@@ -42,6 +42,7 @@ mod train_identity;
 mod train_long;
 mod train_outputs;
 mod train_papers;
+mod train_plans;
 mod train_ranking;
 mod train_streaming;
 mod train_truth;

@@ -199,10 +199,10 @@ fn models_for_metrics_need_validation_data_and_files_of_their_own() {
         room.path(),
         &[
             ("--data data --model-for err=e", "--model-for err: there is no validation set"),
-            ("--data data --valid data --model-for err=m", "two outputs have the same file: m"),
+            ("--data data --valid data --model-for err=m", "two outputs use the same file: m"),
             (
                 "--data data --valid data --model-for err=e --model-for ndcg=e",
-                "two outputs have the same file: e",
+                "two outputs use the same file: e",
             ),
             ("--data data --valid data --model-for erf=e", "unknown metric"),
             ("--data data --valid data --model-for err", "expected METRIC=FILE"),

@@ -4,7 +4,7 @@ use super::help;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
-use planetree_train::config::{self, Choice, Parameters};
+use planetree_train::config::{self, Choice, TrainingPlan};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZeroUsize;
 
@@ -125,7 +125,7 @@ pub struct ParameterOptions {
 
 impl ParameterOptions {
     /// Loads and checks the parameters. `choices` override all other sources.
-    pub fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<Parameters> {
+    pub fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<TrainingPlan> {
         let file = store.locate_optional(self.config.as_ref())?;
         config::load_with(self.preset.as_deref(), file.as_ref(), &self.set, choices)
     }

@@ -25,8 +25,8 @@
 //! # let text: String = (0..400).map(|row| format!("{} qid:{} 1:{} 2:{}\n", row % 3, row / 20, row % 3, row % 7)).collect();
 //! # std::fs::write(path("train.txt"), text).unwrap();
 //! let data = ConvertRequest::new([path("train.txt").as_str()], &path("train")).run()?;
-//! let parameters = config::load(Some("lambdamart"), None, &["num_trees=10".to_owned()])?;
-//! let outcome = train(&TrainRequest::new(data.location().clone(), parameters), &mut Silent)?;
+//! let plan = config::load(Some("lambdamart"), None, &["num_trees=10".to_owned()])?;
+//! let outcome = train(&TrainRequest::new(data.location().clone(), plan), &mut Silent)?;
 //! outcome.model.write(&location("model.parquet")?)?;
 //!
 //! write_predictions(&location("model.parquet")?, &data, &location("predictions.parquet")?)?;

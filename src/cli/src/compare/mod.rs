@@ -66,7 +66,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Number of most improved and most worsened queries to show
+    /// Number of queries to show in each list of largest changes (improved, worsened)
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 

@@ -151,7 +151,7 @@ fn add_matrix(text: &mut String, comparison: &Comparison) {
     }
 }
 
-/// Formats the mean difference of two systems, with a star if it is significant.
+/// Formats the mean difference between two systems, with a star if it is significant.
 fn cell(pairs: &[PairComparison], row: usize, column: usize) -> String {
     let found = pairs.iter().find(|pair| [pair.a, pair.b] == [row.min(column), row.max(column)]);
     let Some(pair) = found else { return format!("{:>11}", "-  ") };

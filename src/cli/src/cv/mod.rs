@@ -14,7 +14,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_run::cv::{
     CrossValidation, CvRequest, FoldResources, SearchSpace, Trial, check_trials, search,
 };
-use planetree_train::config::Parameters;
+use planetree_train::config::TrainingPlan;
 use planetree_train::{LogEntry, Observer};
 use std::path::PathBuf;
 
@@ -82,7 +82,7 @@ pub struct CvArguments {
     #[command(flatten)]
     threads: ThreadOptions,
 
-    /// Memory limit of each training, such as 2GiB
+    /// Memory limit of each training run, such as 2GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -96,7 +96,7 @@ pub struct CvArguments {
 
 /// Runs the command.
 pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
-    let load = |trial: Option<&Trial>| -> Result<Parameters> {
+    let load = |trial: Option<&Trial>| -> Result<TrainingPlan> {
         let choices = trial.map_or(&[][..], |trial| &trial.choices);
         arguments.parameters.load(&arguments.store, choices)
     };
@@ -106,12 +106,12 @@ pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
         .map(|text| SearchSpace::read(&arguments.store.locate(text)?))
         .transpose()?;
     let trials = space.as_ref().map(|space| check_trials(space, &|trial| load(Some(trial)))).transpose()?;
-    let parameters = match trials.as_ref().and_then(|trials| trials.first()) {
-        Some(first) => first.parameters.clone(),
+    let plan = match trials.as_ref().and_then(|trials| trials.first()) {
+        Some(first) => first.plan.clone(),
         None => load(None)?,
     };
-    let request = arguments.request(&parameters)?;
-    let settled = request.fold_parameters(&parameters)?;
+    let request = arguments.request(&plan)?;
+    let settled = request.fold_plan(&plan)?;
     let pool = arguments.threads.pool()?;
     let mut progress = CvProgress::new(quiet);
     let output = request.output.clone();
@@ -133,7 +133,7 @@ pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
 }
 
 impl CvArguments {
-    fn request(&self, parameters: &Parameters) -> Result<CvRequest> {
+    fn request(&self, plan: &TrainingPlan) -> Result<CvRequest> {
         let output = self.store.locate(&self.output)?;
         let cache = self.cache.clone().unwrap_or_else(|| match &output {
             Location::Local(path) => path.join("bins"),
@@ -145,21 +145,21 @@ impl CvArguments {
             fold_seed: self.fold_seed,
             validate: !self.no_valid,
             output,
-            metrics: self.test_metrics(parameters)?,
-            convention: self.convention(parameters)?,
+            metrics: self.test_metrics(plan)?,
+            convention: self.convention(plan)?,
             resources: FoldResources { memory_limit: self.memory_limit, cache },
         })
     }
 
     /// Returns the metric convention for validation and test, from the option or the parameter.
-    fn convention(&self, parameters: &Parameters) -> Result<Convention> {
-        let Some(text) = &self.convention else { return Ok(parameters.convention.clone()) };
+    fn convention(&self, plan: &TrainingPlan) -> Result<Convention> {
+        let Some(text) = &self.convention else { return Ok(plan.convention().clone()) };
         let convention: Convention = text.parse()?;
-        if parameters.convention != Convention::default() && parameters.convention != convention {
+        if *plan.convention() != Convention::default() && *plan.convention() != convention {
             return Err(Error::usage(
                 format_args!(
                     "--convention is {convention}, but the parameter `convention` is {}",
-                    parameters.convention
+                    plan.convention()
                 ),
                 "remove one of them: validation and test parts use the same convention",
             ));
@@ -168,7 +168,7 @@ impl CvArguments {
     }
 
     /// Returns the metrics to compute on the test parts, without duplicates.
-    fn test_metrics(&self, parameters: &Parameters) -> Result<Vec<Metric>> {
+    fn test_metrics(&self, plan: &TrainingPlan) -> Result<Vec<Metric>> {
         const DEFAULT: [&str; 6] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"];
         let names: Vec<&str> = match &self.metrics[..] {
             [] => DEFAULT.to_vec(),
@@ -176,7 +176,7 @@ impl CvArguments {
         };
         let mut metrics: Vec<Metric> = Vec::new();
         if self.metrics.is_empty() || self.search.is_some() {
-            metrics.extend(parameters.metrics.first()); // the metric that selects rounds and trials, for comparison
+            metrics.extend(plan.selection_metric()); // the metric that selects rounds and trials, for comparison
         }
         for name in names {
             let metric = name.parse()?;

@@ -175,6 +175,7 @@ fn part_as_json(part: &Part) -> Value {
         "weight": part.weight,
         "normalisation": part.normalisation,
         "configuration": part.configuration,
+        "role": part.role,
         "rows": part.family.row_count(),
         "trees": part.family.trees().map(|ensemble| ensemble.trees.len()),
     });

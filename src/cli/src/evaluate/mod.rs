@@ -254,8 +254,8 @@ impl EvaluateArguments {
         }
         if self.output.is_some() && self.output == self.write_run {
             return Err(Error::usage(
-                "--output and --write-run name the same file",
-                "name a separate file for each",
+                "--output and --write-run are the same file",
+                "use a separate file for each",
             ));
         }
         if rankings > 1 && self.write_run.is_some() {

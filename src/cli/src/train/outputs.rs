@@ -54,8 +54,8 @@ impl TrainOutputs {
         names.sort();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::usage(
-                format_args!("two outputs have the same file: {}", pair[0]),
-                "name a separate file for each of the models, rounds, predictions, strength, stats and checkpoint",
+                format_args!("two outputs use the same file: {}", pair[0]),
+                "use a separate file for each of the models, rounds, predictions, strength, stats and checkpoint",
             ));
         }
         for (file, kind) in tables() {
@@ -80,7 +80,7 @@ impl TrainOutputs {
             pool.install(|| best.model.write(file))?;
         }
         if let Some(rounds) = &self.rounds {
-            write_rounds(&outcome.log, &request.parameters.convention, rounds)?;
+            write_rounds(&outcome.log, request.plan.convention(), rounds)?;
         }
         if let (Some(file), Some(scores)) = (&self.out_of_bag, &outcome.out_of_bag) {
             let omitted = self.write_out_of_bag(file, request, scores)?;

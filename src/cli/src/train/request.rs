@@ -6,6 +6,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_metric::Metric;
 use planetree_model::model::Model;
+use planetree_train::config::Parameters;
 use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,30 +15,32 @@ impl TrainArguments {
     /// Loads the parameters and locates all inputs.
     pub fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
-        let mut parameters = self.parameters.load(store, &[])?;
+        let mut plan = self.parameters.load(store, &[])?;
         let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
-        for metric in &best_for {
-            if !parameters.metrics.contains(metric) {
-                parameters.metrics.push(*metric);
+        if let Some(last) = plan.stages.last_mut() {
+            for metric in &best_for {
+                if !last.metrics.contains(metric) {
+                    last.metrics.push(*metric);
+                }
             }
         }
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
-        let is_forest = parameters.forest().is_some();
+        let forest = plan.only().and_then(Parameters::forest);
+        let is_forest = forest.is_some();
         if self.oob.is_some() && !is_forest {
             return Err(Error::usage(
                 "--oob is for forests: boosting has no out-of-bag rows, as each tree builds on all earlier ones",
-                "choose a forest such as --preset rf-point, or remove --oob",
+                "choose a forest alone, such as --preset rf-point, or remove --oob",
             ));
         }
         if self.strength.is_some() && !is_forest {
             return Err(Error::usage(
                 "--strength is for forests: a boosted tree does not rank by itself, as it builds on all earlier ones",
-                "choose a forest such as --preset rf-list, or remove --strength",
+                "choose a forest alone, such as --preset rf-list, or remove --strength",
             ));
         }
-        let samples_rows = parameters.tree().sampling.leaves_out()
-            || parameters.forest().is_some_and(|forest| forest.bootstrap);
+        let samples_rows = forest.is_some_and(|forest| forest.bootstrap || forest.tree.sampling.leaves_out());
         // Without a validation set the log contains the out-of-bag metrics of the forest.
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
@@ -45,7 +48,7 @@ impl TrainArguments {
         Ok(TrainRequest {
             data,
             validation,
-            parameters,
+            plan,
             start,
             out_of_bag: is_forest && (self.oob.is_some() || logs_out_of_bag),
             strength: self.strength.is_some(),

@@ -124,7 +124,7 @@ impl LabelledData {
             return Err(Error::place(
                 first.location(),
                 "the dataset has no features",
-                "name a dataset with feature columns",
+                "use a dataset with feature columns",
             ));
         }
         check_agreement(&readers)?;
@@ -301,7 +301,7 @@ impl LabelledData {
                 return Err(Error::place(
                     place(two),
                     format_args!("query {query:?} is also in {}", place(one)),
-                    "use datasets without common queries, and name each dataset only once",
+                    "use datasets without common queries, and pass each dataset only once",
                 ));
             }
         }
@@ -338,7 +338,7 @@ fn all_features(readers: &[DatasetReader]) -> Vec<KnownFeature> {
 /// Checks that either all datasets have weights or none.
 fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
     let Some((first, others)) = readers.split_first() else {
-        return Err(Error::usage("no training data", "name a dataset with --data"));
+        return Err(Error::usage("no training data", "pass a dataset with --data"));
     };
     for other in others {
         if first.manifest().weight != other.manifest().weight {

@@ -56,7 +56,7 @@ impl TableKind {
     }
 
     /// Returns the kind with the given name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
@@ -109,15 +109,15 @@ impl TableKind {
     /// Returns the remedy for the error that a file is not of this kind.
     pub(super) fn remedy(self) -> &'static str {
         match self {
-            TableKind::Model => "name a model written by `planetree train`",
-            TableKind::Predictions => "name predictions written by `planetree predict`",
-            TableKind::Rounds => "name a file written by `planetree train --rounds`",
-            TableKind::Metrics => "name metrics written by `planetree evaluate --output`",
-            TableKind::Differences => "name differences written by `planetree compare --output`",
-            TableKind::Folds => "name the folds.parquet written by `planetree cv`",
-            TableKind::Trials => "name the trials.parquet written by `planetree cv --search`",
-            TableKind::Steps => "name the steps.parquet written by `planetree run`",
-            TableKind::Strength => "name a file written by `planetree train --strength`",
+            TableKind::Model => "use a model written by `planetree train`",
+            TableKind::Predictions => "use predictions written by `planetree predict`",
+            TableKind::Rounds => "use a file written by `planetree train --rounds`",
+            TableKind::Metrics => "use metrics written by `planetree evaluate --output`",
+            TableKind::Differences => "use differences written by `planetree compare --output`",
+            TableKind::Folds => "use the folds.parquet written by `planetree cv`",
+            TableKind::Trials => "use the trials.parquet written by `planetree cv --search`",
+            TableKind::Steps => "use the steps.parquet written by `planetree run`",
+            TableKind::Strength => "use a file written by `planetree train --strength`",
         }
     }
 }

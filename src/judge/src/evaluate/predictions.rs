@@ -1,6 +1,6 @@
 //! Reads predictions from Parquet files: planetree's own tables, and other files with the same columns.
 
-use super::rows::RowColumns;
+use super::rows::RankingColumns;
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
@@ -60,7 +60,7 @@ impl Predictions {
     }
 
     /// Returns a reader of one row group.
-    pub fn group_reader(&self, group: usize) -> OpenReader {
+    pub(crate) fn group_reader(&self, group: usize) -> OpenReader {
         self.reader(vec![group], BATCH_ROWS)
     }
 
@@ -100,7 +100,7 @@ impl Predictions {
     }
 
     /// Returns up to `count` readers, each of which reads some of the row groups, for rows that will be sorted.
-    pub fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
+    pub(crate) fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
         let count = count.min(self.file.groups()).max(1);
         let groups = |reader| (reader..self.file.groups()).step_by(count).collect();
         (0..count).map(|reader| self.reader(groups(reader), SORT_ROWS)).collect()
@@ -184,7 +184,7 @@ impl PredictionColumns {
             Some(place) => converted(batch, place, &DataType::Float32, location)?,
             None => arrow::array::new_null_array(&DataType::Float32, batch.num_rows()),
         };
-        RowColumns {
+        RankingColumns {
             query_ids,
             doc_ids: text(self.document)?,
             labels: labels.as_primitive::<Float32Type>().clone(),
@@ -197,7 +197,7 @@ impl PredictionColumns {
 }
 
 /// Creates the error for a missing column, which suggests a similar name or lists all columns.
-pub fn no_such_column<'n>(
+pub(crate) fn no_such_column<'n>(
     location: &Location,
     name: &str,
     names: impl Iterator<Item = &'n str> + Clone,

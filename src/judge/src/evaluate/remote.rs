@@ -1,4 +1,4 @@
-//! Defines the interface for evaluating predictions in other processes, which run the same code on single row groups.
+//! Defines the interface for evaluating predictions in other processes, which run the same code one row group at a time.
 
 use super::predictions::Predictions;
 use super::text_predictions::format_of;

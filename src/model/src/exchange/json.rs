@@ -5,7 +5,7 @@ use super::{ExportedModel, ImportError, ImportedModel, is_truncated};
 use crate::family::trees::KIND;
 use crate::model::{
     Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Normalisation, Origin, Part, PartFamily,
-    Split, Tree, TreeEnsemble,
+    PartRole, Split, Tree, TreeEnsemble,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ struct JsonPart {
     normalisation: Normalisation,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     configuration: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<PartRole>,
     combine: Combine,
     base_score: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +119,7 @@ pub fn export(model: &Model) -> ExportedModel {
             weight: part.weight,
             normalisation: part.normalisation,
             configuration: part.configuration.clone(),
+            role: part.role,
             combine: ensemble.combine,
             base_score: ensemble.base_score,
             base_feature: ensemble.base_feature,
@@ -186,6 +189,7 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
             weight: part.weight,
             normalisation: part.normalisation,
             configuration: part.configuration,
+            role: part.role,
             family: PartFamily::Trees(TreeEnsemble { combine, base_score, base_feature, trees }),
         })
     };
@@ -249,6 +253,6 @@ fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
     }
     ImportError::new(
         format!("not a model in planetree's JSON: {error}"),
-        "name a file written by `planetree export`",
+        "use a file written by `planetree export`",
     )
 }

@@ -5,18 +5,22 @@
 //! ```
 
 mod check;
+mod classes;
 mod example;
 mod importance;
 mod normalisation;
 mod origin;
 mod part;
+mod role;
 mod table;
 
+pub use classes::ModelClasses;
 #[doc(hidden)]
 pub use example::example;
 pub use normalisation::Normalisation;
 pub use origin::Origin;
 pub use part::Part;
+pub use role::{ClassBounds, PartRole};
 pub use table::ModelWriter;
 
 pub use crate::family::{

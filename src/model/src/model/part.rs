@@ -1,6 +1,6 @@
 //! Defines a part of a model: a term of the sum that gives the score of a document.
 
-use super::Normalisation;
+use super::{Normalisation, PartRole};
 use crate::family::{PartFamily, TreeEnsemble, trees};
 
 /// A part of a model: a function that computes a value for every document, and the normalisation and weight that are
@@ -16,6 +16,9 @@ pub struct Part {
     /// The training parameters of this part, as TOML lines of the form `key = value`. Empty if they are the same as the
     /// parameters of the model.
     pub configuration: String,
+    /// The role of the part in a model that was trained in stages, averaged over runs or made of classes. `None` in
+    /// other models.
+    pub role: Option<PartRole>,
     /// The function that computes the values.
     pub family: PartFamily,
 }
@@ -28,6 +31,7 @@ impl Part {
             weight: 1.0,
             normalisation: Normalisation::None,
             configuration: String::new(),
+            role: None,
             family: PartFamily::Trees(ensemble),
         }
     }

@@ -1,16 +1,16 @@
 //! Scores one row group of a dataset.
 
-use super::columns::{ColumnPlan, malformed};
+use super::columns::ColumnPlan;
 use super::rank::ranks;
 use super::scorer::Scorer;
 use crate::family::RowValues;
 use crate::family::trees::BLOCK;
-use crate::model::Model;
+use crate::model::{Model, ModelClasses};
 use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
-use planetree_data::dataset::{DatasetReader, GroupId, GroupReader};
+use planetree_data::dataset::{DatasetReader, GroupId, GroupReader, unexpected_columns};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,7 @@ pub struct PartColumn {
 }
 
 /// Returns the column names of a model's parts: `part.NAME`, followed by `.2`, `.3` and so on if the name is repeated.
+/// Those of an ordinal model are followed by the probabilities of its classes.
 pub fn part_columns(model: &Model) -> Vec<String> {
     let mut taken = HashSet::new();
     let unique = |name: &str| {
@@ -49,15 +50,18 @@ pub fn part_columns(model: &Model) -> Vec<String> {
         let mut candidates = std::iter::once(plain.clone()).chain(numbered);
         candidates.find(|candidate| taken.insert(candidate.clone())).unwrap_or(plain)
     };
-    model.parts.iter().map(|part| part.name.as_str()).map(unique).collect()
+    let mut columns: Vec<String> = model.parts.iter().map(|part| part.name.as_str()).map(unique).collect();
+    columns.extend(model.classes().iter().flat_map(ModelClasses::columns));
+    columns
 }
 
 /// Scores the row groups of a dataset, one at a time.
 pub struct GroupPredictor {
     scorer: Scorer,
     plan: ColumnPlan,
-    /// Column names of the parts. Empty unless their values are requested.
+    /// Column names of the parts and classes. Empty unless their values are requested.
     parts: Vec<String>,
+    classes: Option<ModelClasses>,
 }
 
 /// The scores of a row group, and the values of the parts if they are requested.
@@ -71,14 +75,15 @@ impl GroupPredictor {
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let scorer = Scorer::new(model);
         let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
-        Ok(GroupPredictor { scorer, plan, parts: Vec::new() })
+        Ok(GroupPredictor { scorer, plan, parts: Vec::new(), classes: None })
     }
 
     /// Prepares a model like [`GroupPredictor::new`]. If `parts` is true, predictions also contain the values of the
     /// parts.
     pub fn with_parts(model: &Model, reader: &DatasetReader, parts: bool) -> Result<Self> {
-        let parts = if parts { part_columns(model) } else { Vec::new() };
-        Ok(GroupPredictor { parts, ..Self::new(model, reader)? })
+        let (parts, classes) =
+            if parts { (part_columns(model), model.classes()) } else { (Vec::new(), None) };
+        Ok(GroupPredictor { parts, classes, ..Self::new(model, reader)? })
     }
 
     /// Returns a warning about features or categories that the dataset or the model lacks.
@@ -152,8 +157,9 @@ impl GroupPredictor {
         let started = Instant::now();
         let mut scores = vec![0.0; rows];
         self.scorer.combine(&mut values, &bounds, &mut scores);
+        let classes = self.classes.as_ref().map(|classes| classes.probabilities(&values, rows));
         spent += started.elapsed();
-        let columns = self.parts.iter().cloned().zip(values);
+        let columns = self.parts.iter().cloned().zip(values.into_iter().chain(classes.into_iter().flatten()));
         let parts = columns.map(|(name, values)| PartColumn { name, values }).collect();
         Ok((GroupScores { scores, parts }, spent))
     }
@@ -169,7 +175,7 @@ impl GroupPredictor {
         let features = &reader.manifest().features;
         let names = group.names();
         let first = names.len().checked_sub(features.len()).filter(|first| names[*first..] == *features);
-        let first = first.ok_or_else(|| malformed(reader))?;
+        let first = first.ok_or_else(|| unexpected_columns(reader.location()))?;
         let plan = &self.plan;
         if plan.used.is_empty() {
             return sink(0, group.rows(), &[]);
@@ -183,7 +189,7 @@ impl GroupPredictor {
             let values = plan.values(batch.columns(), reader)?;
             let rows = batch.num_rows();
             if done + rows > group.rows() {
-                return Err(malformed(reader));
+                return Err(unexpected_columns(reader.location()));
             }
             sink(done, rows, &values.by_feature(width))?;
             done += rows;
@@ -216,7 +222,8 @@ pub struct TimedGroup<T> {
 /// Returns the index of the first row of each query in a group, followed by the number of rows in the group.
 fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
     let queries = group.read(0..1)?;
-    let queries = queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?;
+    let queries =
+        queries.column(0).as_string_opt::<i32>().ok_or_else(|| unexpected_columns(reader.location()))?;
     let rows = queries.len();
     let starts = (0..rows).filter(|row| *row == 0 || queries.value(*row) != queries.value(row - 1));
     Ok(starts.chain([rows]).collect())
@@ -226,7 +233,11 @@ fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize
 fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;
-    let query = rows.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?.value(row);
+    let query = rows
+        .column(0)
+        .as_string_opt::<i32>()
+        .ok_or_else(|| unexpected_columns(reader.location()))?
+        .value(row);
     Err(Error::place(
         reader.location(),
         format_args!("the score of row {} (query {query}) {NOT_FINITE}", group.first_row() + row as u64 + 1),
@@ -252,7 +263,7 @@ pub(super) fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Resul
     /// The first columns of every dataset.
     const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
     if !group.names().starts_with(&COLUMNS) {
-        return Err(malformed(reader));
+        return Err(unexpected_columns(reader.location()));
     }
     group.read(0..COLUMNS.len())
 }
@@ -266,7 +277,7 @@ pub(super) fn ranked_rows(
     let text = |column: usize| rows.column(column).as_string_opt::<i32>().cloned();
     let labels = rows.column(2).as_primitive_opt::<Float32Type>().cloned();
     let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), labels) else {
-        return Err(malformed(reader));
+        return Err(unexpected_columns(reader.location()));
     };
     let ranks = ranks(&query_ids, &scores);
     Ok(PredictedGroup { query_ids, doc_ids, labels, scores, ranks, parts: Vec::new() })

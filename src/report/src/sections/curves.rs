@@ -80,7 +80,7 @@ impl Curves {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut found = Vec::new();
     for (name, entry) in material.tables(TableKind::Metrics) {
         let table = TableReader::open(&entry.location, TableKind::Metrics)?;

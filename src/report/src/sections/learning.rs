@@ -98,7 +98,7 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let logs = material.tables(TableKind::Rounds);
     if logs.is_empty() {
         return Ok(match material.models.is_empty() {

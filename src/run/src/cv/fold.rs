@@ -6,7 +6,7 @@ use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, diges
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_model::predict::{PredictionsTable, predict};
-use planetree_train::config::Parameters;
+use planetree_train::config::TrainingPlan;
 use planetree_train::{
     CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
 };
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// Version of the results. It must be incremented whenever a change of the code changes the results of folds.
 const FORMAT: u32 = 1;
 /// Name of the validation part in the log.
-pub const VALID: &str = "valid";
+pub(crate) const VALID: &str = "valid";
 const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 
 /// A fold to run.
-pub struct Fold<'a> {
+pub(super) struct Fold<'a> {
     /// Number of the fold, counted from 1.
     pub number: usize,
     /// Parts of the data to train on, in order.
@@ -32,7 +32,7 @@ pub struct Fold<'a> {
     /// Part of the data to test on.
     pub test: &'a DatasetReader,
     /// Training parameters. If there is a validation part, the model is truncated after the best round on that part.
-    pub parameters: Parameters,
+    pub plan: TrainingPlan,
     /// Directory for the outputs.
     pub directory: Location,
 }
@@ -82,17 +82,17 @@ struct RecordFile {
 
 impl Fold<'_> {
     /// Returns the location of the model.
-    pub fn model(&self) -> Location {
+    pub(super) fn model(&self) -> Location {
         self.directory.join("model.parquet")
     }
 
     /// Returns the location of the training log.
-    pub fn rounds(&self) -> Location {
+    pub(super) fn rounds(&self) -> Location {
         self.directory.join("rounds.parquet")
     }
 
     /// Returns the location of the predictions for the test part.
-    pub fn predictions(&self) -> Location {
+    pub(super) fn predictions(&self) -> Location {
         self.directory.join("predictions.parquet")
     }
 
@@ -102,7 +102,7 @@ impl Fold<'_> {
 
     /// Returns a hash of everything that determines the results.
     fn key(&self) -> Result<Digest> {
-        let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.parameters.to_toml());
+        let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.plan.to_toml());
         let train = self.train.iter().map(|part| ("train", *part));
         let others = self.valid.map(|part| (VALID, part)).into_iter().chain([("test", self.test)]);
         for (name, part) in train.chain(others) {
@@ -113,7 +113,7 @@ impl Fold<'_> {
     }
 
     /// Returns the record of the fold if it is complete and matches the data, the parameters and the output files.
-    pub fn finished(&self) -> Result<Option<FoldRecord>> {
+    pub(super) fn finished(&self) -> Result<Option<FoldRecord>> {
         let Some(bytes) = self.record().read_all()? else { return Ok(None) };
         let Ok(file) = serde_json::from_slice::<RecordFile>(&bytes) else { return Ok(None) };
         let record = file.planetree_fold;
@@ -134,7 +134,7 @@ impl Fold<'_> {
     }
 
     /// Runs the fold. If an interrupted run left a checkpoint, training resumes from it.
-    pub fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
+    pub(super) fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
         let started = Instant::now();
         let key = self.key()?;
         let name = format!("model-{}{CHECKPOINT_SUFFIX}", &key.to_string()[..16]);
@@ -148,7 +148,7 @@ impl Fold<'_> {
                 .map(|part| NamedData { name: VALID.to_owned(), location: part.location().clone() })
                 .into_iter()
                 .collect(),
-            parameters: self.parameters.clone(),
+            plan: self.plan.clone(),
             start: None,
             out_of_bag: false,
             strength: false,
@@ -167,7 +167,7 @@ impl Fold<'_> {
         let outcome = train(&request, observer)?;
         let meter = observer.begin("scoring", self.test.manifest().rows, "rows");
         outcome.model.write(&self.model())?;
-        write_rounds(&outcome.log, &self.parameters.convention, &self.rounds())?;
+        write_rounds(&outcome.log, self.plan.convention(), &self.rounds())?;
         let mut table = PredictionsTable::create(&self.predictions())?;
         let report = predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
             meter.advance(group.scores.len() as u64);
@@ -214,7 +214,11 @@ impl Fold<'_> {
 /// Returns the metrics on the validation part at the best round.
 fn at_best_round(outcome: &Outcome) -> Vec<MetricValue> {
     let Some(best) = outcome.best else { return Vec::new() };
-    let entries = outcome.log.iter().filter(|entry| entry.split == VALID && entry.round == best.round);
+    // The best round is that of the last stage.
+    let stage = outcome.log.last().map_or(1, |entry| entry.stage);
+    let is_best =
+        |entry: &&LogEntry| entry.split == VALID && (entry.stage, entry.round) == (stage, best.round);
+    let entries = outcome.log.iter().filter(is_best);
     let value = |entry: &LogEntry| MetricValue { metric: entry.metric.clone(), value: entry.value };
     entries.map(value).collect()
 }

@@ -32,7 +32,7 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
-use planetree_train::config::Parameters;
+use planetree_train::config::{Parameters, TrainingPlan};
 use planetree_train::{LogEntry, Observer};
 use rotation::{Rotation, rotations};
 use split::{QuerySplit, check_count, split_dataset};
@@ -61,10 +61,15 @@ pub struct CvRequest {
 }
 
 impl CvRequest {
-    /// Returns the training parameters for every fold. If there is a validation part and `early_stopping_rounds` is
-    /// not set, it is set to the number of trees, so that all rounds are trained and the best one is kept. The
+    /// Returns the training plan for every fold. If there is a validation part and `early_stopping_rounds` is not set
+    /// in a stage, it is set to the number of trees, so that all rounds are trained and the best one is kept. The
     /// metrics on validation parts are computed by the same rules as those on test parts.
-    pub fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
+    pub fn fold_plan(&self, plan: &TrainingPlan) -> Result<TrainingPlan> {
+        let stages = plan.stages.iter().map(|stage| self.fold_parameters(stage)).collect::<Result<_>>()?;
+        Ok(TrainingPlan { stages, ..plan.clone() })
+    }
+
+    fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
             (false, None) => None,
@@ -171,16 +176,16 @@ impl CrossValidation {
     /// `output`.
     pub fn run(
         &self,
-        parameters: &Parameters,
+        plan: &TrainingPlan,
         output: &Location,
         observer: &mut dyn Observer,
     ) -> Result<Vec<FoldResult>> {
-        let parameters = self.request.fold_parameters(parameters)?;
+        let plan = self.request.fold_plan(plan)?;
         let mut records = Vec::new();
         let mut tested = Vec::new();
         for (index, rotation) in self.rotations.iter().enumerate() {
             interrupt::check().map_err(|error| resumable(error, output))?;
-            let fold = self.fold(index + 1, rotation, &parameters, output);
+            let fold = self.fold(index + 1, rotation, &plan, output);
             let record = match fold.finished()? {
                 Some(record) => {
                     observer.note(&format!("fold {}: already complete", fold.number));
@@ -220,19 +225,13 @@ impl CrossValidation {
         Ok(folds)
     }
 
-    fn fold(
-        &self,
-        number: usize,
-        rotation: &Rotation,
-        parameters: &Parameters,
-        output: &Location,
-    ) -> Fold<'_> {
+    fn fold(&self, number: usize, rotation: &Rotation, plan: &TrainingPlan, output: &Location) -> Fold<'_> {
         Fold {
             number,
             train: rotation.train.iter().map(|part| &self.parts[*part]).collect(),
             valid: rotation.valid.map(|part| &self.parts[part]),
             test: &self.parts[rotation.test],
-            parameters: parameters.clone(),
+            plan: plan.clone(),
             directory: output.join(&format!("folds/{number}")),
         }
     }

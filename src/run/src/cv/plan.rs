@@ -14,7 +14,7 @@ const FORMAT: u32 = 2;
 
 /// The contents of `cv.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CvPlan {
+pub(super) struct CvPlan {
     planetree_cv: u32,
     writer: String,
     folds: usize,
@@ -34,7 +34,7 @@ struct CvData {
 
 impl CvPlan {
     /// Creates the plan for a request.
-    pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
+    pub(super) fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
         let data = readers.iter().map(|reader| {
             let Manifest { rows, queries, .. } = *reader.manifest();
             Ok(CvData { rows, queries, fingerprint: reader.fingerprint()? })
@@ -50,7 +50,7 @@ impl CvPlan {
     }
 
     /// Checks that the directory does not contain another cross-validation.
-    pub fn check(&self, output: &Location) -> Result<()> {
+    pub(super) fn check(&self, output: &Location) -> Result<()> {
         let Some(bytes) = output.join(FILE).read_all()? else { return Ok(()) };
         let existing: Option<CvPlan> = serde_json::from_slice(&bytes).ok();
         let difference = match existing {
@@ -85,7 +85,7 @@ impl CvPlan {
     }
 
     /// Writes the plan to a directory.
-    pub fn write(&self, output: &Location) -> Result<()> {
+    pub(super) fn write(&self, output: &Location) -> Result<()> {
         let location = output.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("numbers and strings always serialise");
         let mut file = FileOutput::guarded(&location, replaces(|head| head.has(b"planetree_cv")))?;

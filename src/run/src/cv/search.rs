@@ -9,14 +9,14 @@ use planetree_base::error::{Error, Result};
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
 use planetree_train::Observer;
-use planetree_train::config::Parameters;
+use planetree_train::config::TrainingPlan;
 
 /// A trial whose parameters are valid.
 pub struct CheckedTrial {
     /// Number of the trial and its values of the searched parameters.
     pub trial: Trial,
     /// All parameters of the trial.
-    pub parameters: Parameters,
+    pub plan: TrainingPlan,
 }
 
 /// The result of a trial.
@@ -79,10 +79,10 @@ impl TrialResult {
 /// Checks the parameters of all trials before any trial is trained.
 pub fn check_trials(
     space: &SearchSpace,
-    load: &dyn Fn(&Trial) -> Result<Parameters>,
+    load: &dyn Fn(&Trial) -> Result<TrainingPlan>,
 ) -> Result<Vec<CheckedTrial>> {
     let check = |trial: Trial| match load(&trial) {
-        Ok(parameters) => Ok(CheckedTrial { trial, parameters }),
+        Ok(plan) => Ok(CheckedTrial { trial, plan }),
         Err(error) => Err(in_trial(error, &trial)),
     };
     space.trials().into_iter().map(check).collect()
@@ -96,15 +96,15 @@ pub fn search(
     trials: &[CheckedTrial],
     observer: &mut dyn Observer,
 ) -> Result<SearchOutcome> {
-    let metric = trials.first().and_then(|trial| trial.parameters.metrics.first().copied());
+    let metric = trials.first().and_then(|trial| trial.plan.selection_metric());
     let metric = metric.ok_or_else(|| Error::usage("nothing to search", "list values to try"))?;
     let table = validation.output().join("trials.parquet");
     TableWriter::check(&table, TableKind::Trials)?;
     let mut results: Vec<TrialResult> = Vec::new();
-    for CheckedTrial { trial, parameters } in trials {
+    for CheckedTrial { trial, plan } in trials {
         observer.note(&format!("trial {} of {}: {}", trial.number, trials.len(), trial.shown()));
         let output = validation.output().join(&format!("trials/{}", trial.number));
-        results.push(match validation.run(parameters, &output, observer) {
+        results.push(match validation.run(plan, &output, observer) {
             Ok(folds) => TrialResult::of(trial, &folds),
             Err(Error::Untrainable(error)) => {
                 observer.note(&format!("trial {}: training failed: {error}", trial.number));

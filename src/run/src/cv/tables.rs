@@ -15,7 +15,7 @@ use planetree_model::predict::predictions_schema;
 use std::sync::Arc;
 
 /// The predictions for the test part of a fold.
-pub struct FoldPredictions {
+pub(super) struct FoldPredictions {
     /// Number of the fold, counted from 1.
     pub fold: usize,
     /// Location of the predictions.
@@ -24,7 +24,7 @@ pub struct FoldPredictions {
 
 /// Writes the predictions and the metrics per query of all folds. Returns the means of the metrics for each fold, in
 /// the order of `folds`.
-pub fn write_predictions_and_metrics(
+pub(crate) fn write_predictions_and_metrics(
     folds: &[FoldPredictions],
     metrics: &[Metric],
     convention: &Convention,
@@ -71,7 +71,7 @@ fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, place: &Location) -> Resu
 
 /// Writes `folds.parquet`: for each fold, one row per metric on the validation part and one per metric on the test
 /// part.
-pub fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
+pub(crate) fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("fold", DataType::Int32, false),
         Field::new("split", DataType::Utf8, false),

@@ -2,14 +2,14 @@
 //! determines the outputs of every step. Inputs are resolved later, because they may refer to the outputs of any
 //! step.
 
-use super::document::{Document, LocatedEntry, LocatedValue, PipelineValue, StepText, fault};
+use super::document::{LocatedEntry, LocatedValue, PipelineDocument, PipelineValue, StepText, fault};
 use super::kinds::{KINDS, OutputKey, Prints, StepKind};
 use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
 /// Key of the output file to which the standard output of a step is written.
-pub const PRINT: &str = "print";
+pub(crate) const PRINT: &str = "print";
 
 /// A step whose outputs are known but whose inputs are not resolved yet.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct StepOutput {
 
 impl StepDraft {
     /// Drafts all steps of a pipeline, in the order of the file.
-    pub fn all(document: &Document, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
+    pub fn all(document: &PipelineDocument, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
         let mut drafts: Vec<StepDraft> = Vec::new();
         for step in &document.steps {
             for (suffix, locals) in combinations(step, parameters)? {
@@ -193,7 +193,7 @@ fn kind_names() -> String {
 }
 
 /// Returns the members of a list, or the value itself if it is not a list.
-pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
+pub(super) fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     match &item.value {
         PipelineValue::List(items) => items.clone(),
         _ => vec![item.clone()],

@@ -80,14 +80,14 @@ pub enum WordContent {
 
 /// The steps of a pipeline, sorted by dependencies.
 #[derive(Debug)]
-pub struct StepGraph {
+pub(super) struct StepGraph {
     /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<PipelineStep>,
 }
 
 impl StepGraph {
     /// Resolves all inputs and sorts the steps.
-    pub fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
+    pub(super) fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
         let names = OutputNames::of(&drafts)?;
         let mut steps =
             drafts.iter().map(|draft| resolve(draft, &names, commands)).collect::<Result<Vec<_>>>()?;

@@ -69,7 +69,7 @@ const fn named_on_request(key: &'static str) -> OutputKey {
 }
 
 /// All commands that can be steps.
-pub const KINDS: &[StepKind] = &[
+pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "convert",
         positional: Some("input"),
@@ -165,7 +165,7 @@ pub const KINDS: &[StepKind] = &[
 ];
 
 /// Keys that affect how a step runs but not its outputs. If only these change, the step does not run again.
-pub const RESOURCE_KEYS: &[&str] = &[
+pub(crate) const RESOURCE_KEYS: &[&str] = &[
     "threads",
     "memory_limit",
     "cache",
@@ -179,7 +179,7 @@ pub const RESOURCE_KEYS: &[&str] = &[
 ];
 
 /// Options that the run sets itself, and that pipelines therefore cannot set.
-pub const RUN_CONTROLLED: &[&str] =
+pub(crate) const RUN_CONTROLLED: &[&str] =
     &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl StepKind {
@@ -194,7 +194,7 @@ impl StepKind {
     }
 
     /// Whether a key names an output.
-    pub fn is_output(&self, key: &str) -> bool {
+    pub(crate) fn is_output(&self, key: &str) -> bool {
         self.outputs.iter().any(|output| output.key == key)
     }
 }

@@ -1,7 +1,7 @@
 //! Tests dependency graphs, names of inputs and outputs, command lines, and the errors that are reported before a
 //! step runs.
 
-use super::document::Document;
+use super::document::PipelineDocument;
 use super::draft::StepDraft;
 use super::graph::StepGraph;
 use super::kinds::{KINDS, RESOURCE_KEYS, RUN_CONTROLLED};
@@ -18,7 +18,7 @@ fn commands() -> Commands {
 }
 
 fn graph(text: &str) -> Result<StepGraph> {
-    let document = Document::parse("p.toml", text)?;
+    let document = PipelineDocument::parse("p.toml", text)?;
     let parameters = PipelineParameters::resolve(&document.parameters, &BTreeMap::new(), &[])?;
     StepGraph::of(StepDraft::all(&document, &parameters)?, &commands())
 }

@@ -11,7 +11,7 @@ use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Binning options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ pub struct Binning {
 /// A binned dataset: the codes of all features, with labels and queries.
 pub struct BinnedData {
     /// Bins and layout.
-    pub binning: Binning,
+    pub binning: Arc<Binning>,
     /// Labels and queries of each partition.
     pub rows: Vec<LabelledRows>,
-    store: Store,
+    store: Arc<Store>,
 }
 
 enum Store {
@@ -137,16 +137,16 @@ impl BinnedData {
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions =
             partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
-        Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
+        Ok(BinnedData::of_memory(binning, rows, partitions))
     }
 
     /// Encodes a dataset in memory with the given bins.
-    pub fn by_bins(source: &LabelledData, binning: &Binning) -> Result<Self> {
+    pub fn by_bins(source: &LabelledData, binning: &Arc<Binning>) -> Result<Self> {
         source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
         let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
         let partitions = partitions.collect::<Result<_>>()?;
-        Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
+        Ok(BinnedData { binning: binning.clone(), rows, store: Arc::new(Store::Memory(partitions)) })
     }
 
     /// Bins a dataset into a cache on disk, using about `budget` bytes of memory. Features are summarised in batches
@@ -201,22 +201,39 @@ impl BinnedData {
 
     /// Creates a dataset whose codes are in a cache.
     pub fn of_cache(binning: Binning, rows: Vec<LabelledRows>, cache: BinCache) -> Self {
-        BinnedData { binning, rows, store: Store::Cache(cache) }
+        BinnedData::new(binning, rows, Store::Cache(cache))
     }
 
     /// Creates a dataset whose codes are held by other processes, those of a backend such as a cluster.
     pub fn remote(binning: Binning, rows: Vec<LabelledRows>) -> Self {
-        BinnedData { binning, rows, store: Store::Remote }
+        BinnedData::new(binning, rows, Store::Remote)
     }
 
     /// Creates a dataset whose codes are in memory.
     pub(super) fn of_memory(binning: Binning, rows: Vec<LabelledRows>, partitions: Vec<Codes>) -> Self {
-        BinnedData { binning, rows, store: Store::Memory(partitions) }
+        BinnedData::new(binning, rows, Store::Memory(partitions))
+    }
+
+    fn new(binning: Binning, rows: Vec<LabelledRows>, store: Store) -> Self {
+        BinnedData { binning: Arc::new(binning), rows, store: Arc::new(store) }
+    }
+
+    /// Returns the same rows with other labels, each computed from the label of the row. The codes are shared.
+    pub fn with_labels(&self, label: impl Fn(f32) -> f32) -> Self {
+        let relabelled = |rows: &LabelledRows| LabelledRows {
+            labels: rows.labels.iter().map(|old| label(*old)).collect(),
+            ..rows.clone()
+        };
+        BinnedData {
+            binning: self.binning.clone(),
+            rows: self.rows.iter().map(relabelled).collect(),
+            store: self.store.clone(),
+        }
     }
 
     /// Returns columns of a partition. They are in memory, or memory-mapped as long as the result lives.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
-        match &self.store {
+        match &*self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
             Store::Remote => Err(remote()),
@@ -231,7 +248,7 @@ impl BinnedData {
 
     /// Returns whether all codes are in memory.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.store, Store::Memory(_))
+        matches!(*self.store, Store::Memory(_))
     }
 
     /// Returns the number of partitions.
@@ -371,7 +388,7 @@ impl BinnedData {
                 query_keys: Vec::new(),
             });
         }
-        BinnedData { binning, rows, store: Store::Memory(partitions) }
+        BinnedData::of_memory(binning, rows, partitions)
     }
 }
 

@@ -10,32 +10,38 @@ pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::Worke
 
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
-    BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, Observer, Outcome,
-    TrainRequest, TreeStart, misfit, no_split,
+    BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
+    PartUpdate, Scores, StageContext, TrainRequest, TreeStart, diverged_on, misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
     Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
-    carrying_pays, grow,
+    WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
 use planetree_metric::Metric;
-use planetree_model::model::Tree;
+use planetree_model::model::{PartFamily, Tree};
 use prepare::PreparedBoosting;
+pub use prepare::bytes_per_row;
 use spin_guard::SpinGuard;
+use std::borrow::Cow;
+use std::sync::Arc;
 
-/// Trains a boosted model.
-pub fn train(
-    request: &TrainRequest,
-    parameters: &BoostSettings,
+/// Creates the learner of a boosted part, and the part before its first round.
+pub fn learner<'a>(
+    context: &StageContext<'a>,
+    parameters: &'a BoostSettings,
+    input: &'a MemberInput,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
-    let (training, prepared) = prepare::prepare(request, parameters, observer)?;
-    match prepared.traits.weighted {
-        true => training.run(&mut BoostLearner::<[i64; 2]>::new(request, parameters, prepared), observer),
-        false => training.run(&mut BoostLearner::<i64>::new(request, parameters, prepared), observer),
-    }
+) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+    prepare::note_workers(parameters, &input.data.rows, observer);
+    let prepared = prepare::prepare(context, parameters, input)?;
+    let start = PartFamily::Trees(prepared.start.clone());
+    Ok(match prepared.traits.weighted {
+        true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared))),
+        false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared))),
+    })
 }
 
 /// Grows one tree per round from the gradients of the current scores.
@@ -44,19 +50,40 @@ struct BoostLearner<'a, C: Cell> {
     parameters: &'a BoostSettings,
     prepared: PreparedBoosting,
     worker: Box<dyn BoostWorker<C>>,
+    /// Maximum size of the histograms that are kept.
+    histogram_bytes: usize,
+    /// Whether no other part is trained at the same time.
+    is_alone: bool,
     /// The summary of the gradients for the next tree.
     gradients: GradientSummary,
     /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
-    /// Keeps threads spinning between steps. `None` if other processes hold the rows.
+    /// The rows of each worker, for streaming candidates.
+    bounds: Arc<WorkerBounds>,
+    /// Keeps threads spinning between steps. `None` if other parts or processes use the threads.
     spin_guard: Option<SpinGuard>,
 }
 
 impl<'a, C: BackendCell> BoostLearner<'a, C> {
-    fn new(request: &'a TrainRequest, parameters: &'a BoostSettings, mut prepared: PreparedBoosting) -> Self {
-        let worker = prepared.worker(request, parameters);
-        let gradients = GradientSummary::default();
-        BoostLearner { request, parameters, prepared, worker, gradients, root: None, spin_guard: None }
+    fn new(
+        context: &StageContext<'a>,
+        parameters: &'a BoostSettings,
+        mut prepared: PreparedBoosting,
+    ) -> Self {
+        let request = context.request;
+        let workers = workers(&parameters.learner.candidates);
+        BoostLearner {
+            bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
+            worker: prepared.worker(request, parameters),
+            request,
+            parameters,
+            prepared,
+            histogram_bytes: request.histogram_bytes() / context.members,
+            is_alone: context.members == 1,
+            gradients: GradientSummary::default(),
+            root: None,
+            spin_guard: None,
+        }
     }
 
     /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.
@@ -71,8 +98,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let all_groups = groups.len() == data.binning.layout.groups.len();
         self.worker.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
         let rules = split_rules(parameters, traits.residuals, scale);
-        let context =
-            GrowContext { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
+        let context = GrowContext { data, rules, choice: &choice, histogram_bytes: self.histogram_bytes };
         let limits = limits(parameters);
         let in_units = traits.values_in_units(parameters, &scale);
         let carries = in_units && all_groups && carrying_pays(data, limits) && self.worker.moves_by_leaves();
@@ -84,7 +110,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             true => KeptHistograms::for_carry(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),
         };
-        let mut finder = finder(parameters, histograms);
+        let mut finder = finder(parameters, &self.bounds, histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
@@ -111,8 +137,10 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
 }
 
 impl<C: BackendCell> Learner for BoostLearner<'_, C> {
-    fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()> {
-        let PreparedBoosting { data, validation, .. } = &mut self.prepared;
+    fn replay(&mut self, part: &PartFamily, meter: &dyn Meter) -> Result<()> {
+        let PreparedBoosting { data, validation, start, .. } = &mut self.prepared;
+        let trees =
+            part.trees().into_iter().flat_map(|ensemble| ensemble.trees.iter().skip(start.trees.len()));
         for (round, tree) in (1..).zip(trees) {
             let coded = CodedTree::of_model(tree, &data.binning).ok_or_else(misfit)?;
             self.worker.add_earlier(round, &coded)?;
@@ -129,18 +157,18 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         if !self.gradients.are_finite() {
             return Err(prepare::invalid_start(self.request));
         }
-        self.spin_guard = self.request.backend.is_none().then(SpinGuard::new);
+        self.spin_guard = (self.is_alone && self.request.backend.is_none()).then(SpinGuard::new);
         Ok(())
     }
 
-    fn round(&mut self, round: u32) -> Result<Option<Tree>> {
+    fn round(&mut self, round: u32) -> Result<Option<PartUpdate>> {
         self.spin_guard.iter().for_each(SpinGuard::wake);
         let Some(tree) = self.grow_tree(round)? else { return Ok(None) };
         self.gradients = self.worker.update_gradients(round + 1)?;
         if !self.gradients.are_finite() {
             return Err(prepare::diverged(round));
         }
-        Ok(Some(tree))
+        Ok(Some(PartUpdate::Tree(tree)))
     }
 
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
@@ -152,12 +180,24 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
             values.extend(LogValue::of_means("train", &self.worker.metrics()?));
         }
         for set in &self.prepared.validation {
-            if let Some(row) = set.not_finite() {
-                return Err(prepare::diverged_on(&set.name, row, round));
+            if let Some(row) = set.data.not_finite(set.scores()) {
+                return Err(diverged_on(&set.data.name, row, round));
             }
-            values.extend(LogValue::of_means(&set.name, &set.evaluate()));
+            values.extend(LogValue::of_means(&set.data.name, &set.evaluate()));
         }
         Ok(values)
+    }
+
+    fn training_scores(&self) -> Option<&Scores> {
+        self.worker.scores()
+    }
+
+    fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
+        Cow::Borrowed(self.prepared.validation[set].scores())
+    }
+
+    fn leaves_threads_idle(&self) -> bool {
+        self.request.backend.is_none()
     }
 
     fn can_stream(&self) -> bool {
@@ -169,7 +209,7 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
     }
 
     fn no_split(&self) -> Error {
-        no_split(self.request, &self.prepared.data)
+        no_split(self.request, &self.parameters.learner.tree, &self.prepared.data)
     }
 }
 
@@ -207,13 +247,25 @@ fn limits(parameters: &BoostSettings) -> TreeLimits {
     }
 }
 
-fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
+fn finder<C: Cell>(
+    parameters: &BoostSettings,
+    bounds: &Arc<WorkerBounds>,
+    kept: KeptHistograms<C>,
+) -> Box<dyn SplitFinder<C>> {
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            Box::new(StreamingSplits::new(streaming_rules(streaming), kept))
+            Box::new(StreamingSplits::new(streaming_rules(streaming), bounds.clone(), kept))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
+    }
+}
+
+/// Returns the number of workers that build histograms of their own, which is 1 unless candidates are streaming.
+fn workers(candidates: &BoostCandidates) -> usize {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => streaming.workers as usize,
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => 1,
     }
 }
 

@@ -1,39 +1,41 @@
-//! Prepares boosting before the first round: opens, checks and bins the data, and initialises the scores.
+//! Prepares boosting before the first round: checks the labels and initialises the scores.
 
 use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
-use crate::bins::{BinnedData, FeatureBins};
+use crate::bins::BinnedData;
 use crate::config::{BaseScore, BoostCandidates, BoostSettings};
 use crate::driver::{
-    BackendCell, Metrics, Observer, OpenedData, Scores, TrainRequest, Training, ValidationSet, mean_of, open,
-    warn_of_leakage,
+    BackendCell, BoostWorker, MemberInput, Metrics, Observer, Scores, StageContext, TrainRequest,
+    ValidationSet, mean_of,
 };
-use crate::driver::{BoostWorker, ensemble_of};
 use crate::objective::Objective;
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
-use planetree_data::dataset::KnownFeature;
 use planetree_data::source::{LabelledData, LabelledRows};
-use planetree_model::model::{Combine, Model, ModelFeature, Origin, Part, TreeEnsemble};
-use planetree_model::predict::{known_features, scores_of};
+use planetree_model::model::{Combine, Model, Origin, Part, TreeEnsemble};
+use planetree_model::predict::scores_of;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Memory per row for score, label, row index and target, and for copies of the last two while a node is split.
 const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 /// Additional memory per row for gradient and hessian, and for a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
-/// The state of a boosted training run before its first round.
+/// Returns the memory per row of a boosted part, in bytes, not counting the row's codes.
+pub fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) -> u64 {
+    BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW }
+}
+
+/// The state of a boosted part before its first round.
 pub struct PreparedBoosting {
     pub data: Arc<BinnedData>,
     /// Scores and gradients before any tree of a checkpoint is replayed. `None` if a backend holds the rows.
     pub state: Option<WorkerState>,
     pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
-    /// The score of every row before the first tree, without the values of a base feature.
-    pub base_score: f64,
+    /// The part before the first round.
+    pub start: TreeEnsemble,
 }
 
 /// Properties of a training run that follow from its data and objective.
@@ -63,53 +65,43 @@ impl TrainingTraits {
     }
 }
 
-pub fn prepare<'a>(
-    request: &'a TrainRequest,
+pub fn prepare(
+    context: &StageContext<'_>,
     parameters: &BoostSettings,
-    observer: &mut dyn Observer,
-) -> Result<(Training<'a>, PreparedBoosting)> {
-    let start_features = start_features(request, parameters)?;
-    let bytes_per_row =
-        BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW };
-    let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
-    check_fills(request, &opened.data)?;
-    note_workers(parameters, opened.data.partitions(), observer);
-
-    let begun = Instant::now();
+    input: &MemberInput,
+) -> Result<PreparedBoosting> {
+    let (request, data) = (context.request, &input.data);
     let objective = request.make_objective(parameters);
-    check_objective(&opened, objective.as_deref())?;
-    let model = new_model(request, parameters, &opened, objective.as_deref())?;
-    let OpenedData { source, data, options, mut validation, seen, seconds } = opened;
-    let mut training = Training::open(request, model, seconds, observer)?;
-    let model = training.model();
-    let base_score = ensemble_of(model).base_score;
-    let mut sets = Vec::new();
-    for (named, source) in request.validation.iter().zip(&mut validation) {
-        let step = format!("reading {}", named.name);
-        source.watch(observer.begin(&step, source.values_count(), "values"));
-        let start = |rows: &[LabelledRows]| start_scores(request, source, model, rows);
-        let cuts = options.max_bin.is_some();
-        sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
+    check_objective(&context.sources.source, data, objective.as_deref())?;
+    let start = start_ensemble(context, parameters, input, objective.as_deref())?;
+    let mut validation = Vec::new();
+    for (number, set) in context.validation.iter().enumerate() {
+        let scores = match &input.start {
+            Some(given) => given.validation[number].clone(),
+            None => base_scores(context, &context.sources.validation[number], &start, set.rows())?,
+        };
+        validation.push(ValidationSet::new(set.clone(), scores));
     }
-    warn_of_leakage(seen, &mut sets, &mut validation, observer);
     let traits = TrainingTraits {
         weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
             || data.rows.iter().any(|rows| rows.weights.is_some()),
         residuals: objective.is_none(),
         draws: objective.as_ref().is_some_and(|objective| objective.draws()),
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
-        usual: mean_of(&data.rows, |label| (f64::from(label) - base_score).abs() as f32),
+        usual: mean_of(&data.rows, |label| (f64::from(label) - start.base_score).abs() as f32),
     };
     let state = match request.backend {
         Some(_) => None,
         None => Some(WorkerState {
-            scores: start_scores(request, &source, model, &data.rows)?,
+            scores: match &input.start {
+                Some(given) => given.training.clone(),
+                None => base_scores(context, &context.sources.source, &start, &data.rows)?,
+            },
             gradients: RowGradients::new(objective, &data.rows),
             metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
         }),
     };
-    training.seconds.load += begun.elapsed().as_secs_f64();
-    Ok((training, PreparedBoosting { data: Arc::new(data), state, traits, validation: sets, base_score }))
+    Ok(PreparedBoosting { data: data.clone(), state, traits, validation, start })
 }
 
 impl PreparedBoosting {
@@ -121,7 +113,7 @@ impl PreparedBoosting {
         parameters: &BoostSettings,
     ) -> Box<dyn BoostWorker<C>> {
         match (self.state.take(), &request.backend) {
-            (None, Some(backend)) => C::worker(&**backend, parameters, &self.data, self.base_score),
+            (None, Some(backend)) => C::worker(&**backend, parameters, &self.data, self.start.base_score),
             (state, _) => {
                 let state = state.expect("without a cluster, the state is local");
                 Box::new(LocalWorker::new(parameters, self.data.clone(), state))
@@ -130,50 +122,16 @@ impl PreparedBoosting {
     }
 }
 
-/// Tells the user if there are fewer workers than requested, which happens because each worker has whole row groups.
-fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dyn Observer) {
+/// Tells the user if there are fewer workers than requested, which happens because each worker has whole queries.
+pub fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer: &mut dyn Observer) {
+    let queries: usize = rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
-        && streaming.workers as usize > partitions
+        && streaming.workers as usize > queries
     {
         observer.note(&format!(
-            "workers = {}, but only {partitions} can be used: a worker needs a row group of its own \
-             (convert with a smaller --partition-rows for more)",
+            "workers = {}, but only {queries} can be used: each worker needs a query",
             streaming.workers
         ));
-    }
-}
-
-fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<Option<Vec<KnownFeature>>> {
-    let Some(start) = &request.start else { return Ok(None) };
-    // A base score of 0 adds nothing to the start model.
-    if !matches!(parameters.learner.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) {
-        return Err(Error::usage(
-            "base_score conflicts with --start-model, which has its own base score",
-            "remove base_score or --start-model",
-        ));
-    }
-    Ok(Some(known_features(start, None)))
-}
-
-/// Checks that the start model and this training run replace missing values in the same way, because a model has only
-/// one fill value per feature.
-fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
-    let Some(start) = &request.start else { return Ok(()) };
-    let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
-    match start.features.iter().zip(&data.binning.features).find(differs) {
-        None => Ok(()),
-        Some((old, new)) => {
-            let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
-            Err(Error::usage(
-                format_args!(
-                    "the start model replaces missing values of {} by {}, this training by {}",
-                    old.name,
-                    shown(old.fill),
-                    shown(new.fill)
-                ),
-                "set missing as for the start model; a mean or median always comes from the training data",
-            ))
-        }
     }
 }
 
@@ -181,14 +139,6 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
 pub fn diverged(round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores became non-finite after round {round}"),
-        "lower learning_rate; 0.01 to 0.3 is usual",
-    )))
-}
-
-/// Returns the error for a validation row whose score became infinite or NaN.
-pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
-    Error::Untrainable(Box::new(Error::usage(
-        format_args!("the score of row {row} of {name} became non-finite after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",
     )))
 }
@@ -202,49 +152,22 @@ pub fn invalid_start(request: &TrainRequest) -> Error {
     )
 }
 
-fn new_model(
-    request: &TrainRequest,
+/// Returns the ensemble before the first round. If scores are given to start from, the base score is 0, unless the new
+/// trees extend an ensemble with a base score of its own.
+fn start_ensemble(
+    context: &StageContext<'_>,
     parameters: &BoostSettings,
-    opened: &OpenedData,
+    input: &MemberInput,
     objective: Option<&dyn Objective>,
-) -> Result<Model> {
-    let OpenedData { source, data, .. } = opened;
-    let features = source.names();
-    let (base_score, base_feature) = base_score(parameters, source, data, features, objective)?;
-    let start = request.start.as_ref();
-    let (intercept, parts) = match start {
-        None => {
-            let ensemble =
-                TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() };
-            (0.0, vec![Part::trees(ensemble)])
-        }
-        Some(start) => (start.intercept, start_parts(start)),
+) -> Result<TreeEnsemble> {
+    if let Some(extended) = &input.extended {
+        return Ok(extended.clone());
+    }
+    let (base_score, base_feature) = match input.start {
+        Some(_) => (0.0, None),
+        None => base_score(parameters, &context.sources.source, &input.data, objective)?,
     };
-    Ok(Model {
-        intercept,
-        parts,
-        features: start.map_or_else(|| opened.model_features(), |start| start.features.clone()),
-        configuration: request.configuration(),
-        data: opened.data_used(request)?,
-        rounds: 0,
-        origin: Origin::default(),
-    })
-}
-
-/// Returns the parts (terms of the model's sum) of a new model that starts from another one. If the start model is a
-/// boosted model, boosting extends it; to any other model, boosting adds a part of its own.
-fn start_parts(start: &Model) -> Vec<Part> {
-    if let Some(ensemble) = start.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum) {
-        return vec![Part::trees(ensemble.clone())];
-    }
-    let mut parts = start.parts.clone();
-    for part in parts.iter_mut().filter(|part| part.configuration.is_empty()) {
-        part.configuration = start.configuration.clone();
-    }
-    let empty =
-        TreeEnsemble { combine: Combine::Sum, base_score: 0.0, base_feature: None, trees: Vec::new() };
-    parts.push(Part { name: "boosting".to_owned(), ..Part::trees(empty) });
-    parts
+    Ok(TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() })
 }
 
 /// Returns the initial score, and the index of the feature that is added to it, if there is one.
@@ -252,9 +175,9 @@ fn base_score(
     parameters: &BoostSettings,
     source: &LabelledData,
     data: &BinnedData,
-    features: &[String],
     objective: Option<&dyn Objective>,
 ) -> Result<(f64, Option<u32>)> {
+    let features = source.names();
     match &parameters.learner.base_score {
         BaseScore::Constant(score) => Ok((*score, None)),
         BaseScore::Feature(name) => match features.iter().position(|feature| feature == name) {
@@ -279,8 +202,11 @@ fn base_score(
 }
 
 /// Returns an error if the objective cannot learn from the labels, weights or positions.
-fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Result<()> {
-    let OpenedData { source, data, .. } = opened;
+fn check_objective(
+    source: &LabelledData,
+    data: &BinnedData,
+    objective: Option<&dyn Objective>,
+) -> Result<()> {
     let Some(objective) = objective else { return Ok(()) };
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
     if !queries.any(|labels| objective.has_gradient(labels)) {
@@ -293,29 +219,30 @@ fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Re
     objective.check(&data.rows).map_err(|problem| problem.at(source.place()))
 }
 
-/// Returns the scores before the first round: the base score, the values of the base feature, or the predictions of
-/// the start model.
-fn start_scores(
-    request: &TrainRequest,
+/// Returns the scores of an ensemble before its first tree: the base score, or the values of the base feature.
+fn base_scores(
+    context: &StageContext<'_>,
     source: &LabelledData,
-    model: &Model,
+    start: &TreeEnsemble,
     rows: &[LabelledRows],
 ) -> Result<Scores> {
-    let bare;
-    let ensemble = ensemble_of(model);
-    let start = match (&request.start, ensemble.base_feature) {
-        (None, None) => return Ok(Scores::constant(rows, ensemble.base_score)),
-        (None, Some(_)) => {
-            let TreeEnsemble { combine, base_score, base_feature, .. } = *ensemble;
-            let without_trees = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
-            bare = Model { parts: vec![Part::trees(without_trees)], ..model.clone() };
-            &bare
-        }
-        (Some(start), _) => start,
+    let TreeEnsemble { combine, base_score, base_feature, .. } = *start;
+    if base_feature.is_none() {
+        return Ok(Scores::constant(rows, base_score));
+    }
+    let without_trees = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
+    let bare = Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(without_trees)],
+        features: context.features.to_vec(),
+        configuration: String::new(),
+        data: Vec::new(),
+        rounds: 0,
+        origin: Origin::default(),
     };
     let mut scores = Vec::new();
     for reader in source.readers() {
-        scores.extend(scores_of(reader, start)?);
+        scores.extend(scores_of(reader, &bare)?);
     }
     Ok(Scores::given(rows, &scores))
 }

@@ -86,7 +86,7 @@ impl TrainSettings {
         if parameters.forest.pairs_per_document.is_some() {
             return Err(self.fault(
                 "pairs_per_document",
-                "listwise trees need whole queries, not pairs",
+                "listwise trees are trained on whole queries, not on pairs",
                 "remove it, or set criterion=entropy and listwise_levels=0",
             ));
         }
@@ -94,7 +94,7 @@ impl TrainSettings {
         if draws && parameters.bagging_by == Sampling::Rows {
             return Err(self.fault(
                 "bagging_by",
-                "listwise trees need whole queries",
+                "listwise trees are trained on whole queries",
                 "set bagging_by=queries, or query_fraction instead of bagging_fraction",
             ));
         }

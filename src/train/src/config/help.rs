@@ -1,6 +1,7 @@
 //! Formats all parameters for `planetree train --help`.
 
 use super::keys::{KEYS, KeyKind};
+use super::plan_keys::PLAN_KEYS;
 
 const WIDTH: usize = 100;
 const INDENT: usize = 24;
@@ -25,6 +26,13 @@ pub fn help_table() -> String {
         wrap(&mut text, &begin, key.help);
         wrap(&mut text, &" ".repeat(INDENT), &format!("[{}]", facts.join("; ")));
     }
+    for key in &PLAN_KEYS {
+        wrap(&mut text, &format!("  {:<width$}", key.name, width = INDENT - 2), key.help);
+        let facts = format!("[{}; default {}]", key.expected, key.default);
+        wrap(&mut text, &" ".repeat(INDENT), &facts);
+    }
+    let stages = "stage.N.KEY sets a parameter of stage N, such as stage.2.num_trees=500.";
+    wrap(&mut text, "  ", stages);
     let rest = format!(
         "{} are accepted if their value matches planetree's fixed behaviour, such as a new sample of rows for every tree.",
         agreed.join(", ")
@@ -67,6 +75,7 @@ mod tests {
                 key.names().for_each(|name| assert!(help.contains(name), "{name}"));
             }
         }
+        PLAN_KEYS.iter().for_each(|key| assert!(help.contains(key.name), "{}", key.name));
         assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
     }
 }

@@ -58,6 +58,8 @@ pub enum KeyKind {
     BaseScore,
     /// A boolean.
     Flag { set: fn(&mut RawParameters, bool), get: fn(&RawParameters) -> bool },
+    /// How often rows are sampled: for every tree, or once. It is printed only if it is not the default.
+    BaggingPer,
     /// A shorthand for two other parameters, into which it is expanded when read.
     QueryFraction,
     /// A key of other tools that is not a parameter of planetree. It is accepted only with values that match
@@ -80,7 +82,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 52] = [
+pub static KEYS: [Key; 53] = [
     Key {
         name: "ensemble",
         aliases: &["boosting", "boosting_type", "booster"],
@@ -482,7 +484,7 @@ pub static KEYS: [Key; 52] = [
             get: |parameters| parameters.workers.into(),
         },
         default: "1",
-        help: "Streaming only: number of workers; each builds histograms of its partitions, which are then merged",
+        help: "Streaming only: number of workers; each builds histograms of its queries, which are then merged",
     },
     Key {
         name: "bagging_fraction",
@@ -505,6 +507,13 @@ pub static KEYS: [Key; 52] = [
         },
         default: "rows",
         help: "Unit of sampling: single rows, or queries with all their rows",
+    },
+    Key {
+        name: "bagging_per",
+        aliases: &[],
+        kind: KeyKind::BaggingPer,
+        default: "tree",
+        help: "Boosting: draw a new sample of rows or queries for every tree, or one for the whole run (bagged boosting)",
     },
     Key {
         name: "queries_per_tree",

@@ -9,7 +9,10 @@ mod choice;
 mod forest_checks;
 mod help;
 mod keys;
+mod load;
 mod parameters;
+mod plan;
+mod plan_keys;
 mod presets;
 mod raw;
 mod settings;
@@ -20,16 +23,19 @@ mod words;
 pub use choice::{Choice, ValueKind, kind_of};
 pub use help::help_table;
 pub use help::wrap;
+pub use load::{load, load_with};
 pub use parameters::{
     BoostCandidates, BoostParameters, BoostSettings, ForestCandidates, ForestCriterion, ForestParameters,
     ForestSettings, LearnerParameters, ListwiseParameters, ObjectiveParameters, PairwiseLoss,
     PairwiseParameters, Parameters, PointCriterion, RowSampling, StreamingParameters, TreeParameters,
 };
+pub use plan::{
+    ClassScores, ClassWeights, LeastSquaresData, OrdinalTarget, StageStart, Target, TrainingPlan,
+};
 pub use presets::{TrainPreset, presets};
 pub use source::value_text;
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::Location;
 use settings::TrainSettings;
 use std::fmt::Write;
 
@@ -184,45 +190,6 @@ pub enum FeatureCount {
     Log2,
 }
 
-/// Loads training parameters from a preset, then a TOML file, then `key=value` arguments; later sources
-/// override earlier ones. The file may name the preset; the argument `preset` takes precedence.
-pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> Result<Parameters> {
-    load_with(preset, config, set, &[])
-}
-
-/// Like [`load`], but with `choices` that override all other sources.
-pub fn load_with(
-    preset: Option<&str>,
-    config: Option<&Location>,
-    set: &[String],
-    choices: &[Choice],
-) -> Result<Parameters> {
-    let file = match config {
-        Some(location) => Some(read_file(location)?),
-        None => None,
-    };
-    let in_file = file.as_ref().and_then(|file| file.others.get("preset"));
-    let preset = match (preset, in_file) {
-        (None, Some(other)) => TrainPreset::named(&other.text).map_err(|error| {
-            Error::usage(format_args!("{}: {error}", other.place), error.remedy().unwrap_or_default())
-        })?,
-        (name, _) => TrainPreset::named(name.unwrap_or(presets::DEFAULT))?,
-    };
-    let mut settings = TrainSettings::default();
-    settings.add(preset.settings()?)?;
-    settings.add(file.map(|file| file.settings).unwrap_or_default())?;
-    settings.add(source::read_command(set)?)?;
-    settings.add(choices.iter().map(Choice::setting).collect::<Result<_>>()?)?;
-    settings.check()
-}
-
-fn read_file(location: &Location) -> Result<source::ConfigDocument> {
-    let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::usage(format_args!("{location}: not a text file"), "use a TOML file"))?;
-    source::read_toml(&location.to_string(), text.trim_start_matches('\u{feff}'), &["preset"])
-}
-
 impl<L> Parameters<L> {
     /// Returns the same parameters with another learner.
     pub fn with<M>(&self, learner: M) -> Parameters<M> {
@@ -321,5 +288,7 @@ impl FeatureCount {
     }
 }
 
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod tests;

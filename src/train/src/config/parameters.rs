@@ -15,6 +15,8 @@ pub struct RowSampling {
     pub unit: Sampling,
     /// Number of queries sampled for each tree; `None` if `fraction` applies.
     pub queries: Option<u32>,
+    /// Whether all trees of a boosted part have the same sample.
+    pub per_run: bool,
 }
 
 /// Parameters for growing a tree.

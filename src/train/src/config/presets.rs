@@ -1,6 +1,6 @@
 //! Presets: named algorithms with the settings of their papers. To add a preset, write a TOML file and list it here.
 
-use super::source::{Setting, read_toml};
+use super::source::{ConfigDocument, read_toml};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::sync::LazyLock;
@@ -20,10 +20,16 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 16] = [
+const TEXTS: [(&str, &str); 22] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
+    ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
+    ("sgbrt", include_str!("presets/sgbrt.toml")),
+    ("ksgbrt", include_str!("presets/ksgbrt.toml")),
+    ("avg-ksgbrt", include_str!("presets/avg-ksgbrt.toml")),
+    ("igbrt", include_str!("presets/igbrt.toml")),
+    ("bagboost", include_str!("presets/bagboost.toml")),
     ("mart", include_str!("presets/mart.toml")),
     ("lambdamart", include_str!("presets/lambdamart.toml")),
     ("lambdamart-paper", include_str!("presets/lambdamart-paper.toml")),
@@ -67,9 +73,10 @@ impl TrainPreset {
     }
 
     /// Returns the preset's settings. Settings of the user override them without an error.
-    pub(super) fn settings(&self) -> Result<Vec<Setting>> {
-        let mut settings = read_toml(&format!("preset {}", self.name), self.text, &OTHERS)?.settings;
-        settings.iter_mut().for_each(|setting| setting.chosen = false);
-        Ok(settings)
+    pub(super) fn document(&self) -> Result<ConfigDocument> {
+        let mut document = read_toml(&format!("preset {}", self.name), self.text, &OTHERS)?;
+        let of_stages = document.stages.iter_mut().flat_map(|stage| &mut stage.settings);
+        document.settings.iter_mut().chain(of_stages).for_each(|setting| setting.chosen = false);
+        Ok(document)
     }
 }

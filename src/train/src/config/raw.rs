@@ -113,12 +113,14 @@ pub struct RawParameters {
     pub max_bin: u32,
     /// Streaming: maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
-    /// Streaming: number of workers, each with its own partitions and histograms.
+    /// Streaming: number of workers, each with its own queries and histograms.
     pub workers: u32,
     /// Fraction of rows or queries sampled for each tree.
     pub bagging_fraction: f64,
     /// Whether rows or whole queries are sampled.
     pub bagging_by: Sampling,
+    /// Whether all trees have the same sample.
+    pub bagging_per_run: bool,
     /// Number of queries sampled for each tree; `None` if `bagging_fraction` applies.
     pub queries_per_tree: Option<u32>,
     /// Fraction of features sampled for each tree.
@@ -151,6 +153,7 @@ impl RawParameters {
                 fraction: self.bagging_fraction,
                 unit: self.bagging_by,
                 queries: self.queries_per_tree,
+                per_run: self.bagging_per_run,
             },
         };
         let learner = match self.ensemble {
@@ -284,6 +287,7 @@ impl RawParameters {
             bagging_fraction: tree.sampling.fraction,
             bagging_by: tree.sampling.unit,
             queries_per_tree: tree.sampling.queries,
+            bagging_per_run: tree.sampling.per_run,
             ..raw
         }
     }
@@ -425,6 +429,7 @@ pub fn blank() -> RawParameters {
         workers: 0,
         bagging_fraction: 0.0,
         bagging_by: Sampling::Rows,
+        bagging_per_run: false,
         queries_per_tree: None,
         feature_fraction: 0.0,
         features_per_node: FeatureCount::All,

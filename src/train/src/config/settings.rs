@@ -88,7 +88,7 @@ impl TrainSettings {
             let given = key.print(parameters);
             let _ = key.read(name, neutral, parameters); // cannot fail: a test checks all neutral values
             if self.is_chosen(name) && given != key.print(parameters) {
-                let problem = format!("{kind} has no {name}");
+                let problem = format!("{kind} does not use {name}");
                 return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
             }
         }
@@ -97,7 +97,7 @@ impl TrainSettings {
             if self.is_chosen("candidates") || !self.is_chosen("ensemble") {
                 return Err(self.fault(
                     "candidates",
-                    &format!("{kind} has no {} candidates", unfit.name()),
+                    &format!("{kind} does not support {} candidates", unfit.name()),
                     "set candidates=static or candidates=exact",
                 ));
             }
@@ -155,7 +155,7 @@ impl TrainSettings {
             if parameters.max_bin != 0 && self.is_chosen("max_bin") {
                 return Err(self.fault(
                     "max_bin",
-                    "exact candidates have no bins",
+                    "exact candidates do not use bins",
                     "remove it, or set candidates=static or candidates=streaming",
                 ));
             }
@@ -178,7 +178,7 @@ impl TrainSettings {
             if parameters.value_groups != 0 && self.is_chosen("value_groups") {
                 return Err(self.fault(
                     "value_groups",
-                    &format!("{kind} candidates have no value groups"),
+                    &format!("{kind} candidates do not use value groups"),
                     "remove it, or set candidates=streaming",
                 ));
             }
@@ -230,7 +230,7 @@ impl TrainSettings {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
                     name,
-                    &format!("objective {} has no {name}", objective.name()),
+                    &format!("objective {} does not use {name}", objective.name()),
                     &format!("remove it, or set objective={}", names.join(" or objective=")),
                 ));
             }
@@ -306,7 +306,7 @@ const OF_FORESTS: [(&str, &str); 7] = [
     ("leaf_score", "expected"),
 ];
 /// Parameters that only boosting uses, each with the value that has no effect on forests.
-const OF_BOOSTING: [(&str, &str); 8] = [
+const OF_BOOSTING: [(&str, &str); 9] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),
     ("num_leaves", "0"),
@@ -315,6 +315,7 @@ const OF_BOOSTING: [(&str, &str); 8] = [
     ("base_score", "auto"),
     ("split_by", "newton"),
     ("leaf", "newton"),
+    ("bagging_per", "tree"),
 ];
 
 /// Replaces `query_fraction` with the two parameters that it stands for.

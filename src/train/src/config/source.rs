@@ -1,12 +1,14 @@
 //! Reads settings from TOML and from the command line. Each setting keeps its location for error messages.
 
 use super::keys::{KEYS, Key};
+use super::plan_keys::{PLAN_KEYS, PlanKey};
 use super::value::ValueError;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 /// One `key = value` setting, as it was written.
 #[derive(Clone)]
@@ -29,11 +31,54 @@ impl Setting {
 }
 
 /// A parsed TOML document.
+#[derive(Default)]
 pub struct ConfigDocument {
     /// Parameters, in the order of the document.
     pub settings: Vec<Setting>,
+    /// Keys of the training plan.
+    pub plan: Vec<PlanSetting>,
+    /// The `[[stage]]` tables.
+    pub stages: Vec<StageDocument>,
     /// Values of the keys that are allowed but are not parameters.
     pub others: BTreeMap<&'static str, Other>,
+}
+
+/// A `[[stage]]` table.
+pub struct StageDocument {
+    /// The preset of the stage.
+    pub preset: Option<Other>,
+    /// Parameters, in the order of the document.
+    pub settings: Vec<Setting>,
+    /// Location in the document, for error messages.
+    pub place: String,
+}
+
+/// A key of the training plan and its value, as it was written.
+pub struct PlanSetting {
+    pub key: &'static PlanKey,
+    /// The value as a string without quotes. List members are separated by commas.
+    pub text: String,
+    /// Location, name and value of the setting, as shown at the beginning of error messages.
+    pub shown: String,
+}
+
+/// The settings of the command line.
+#[derive(Default)]
+pub struct CommandSettings {
+    /// Parameters that do not name a stage.
+    pub all: Vec<Setting>,
+    /// Parameters of a stage, with its number.
+    pub stages: Vec<(usize, Setting)>,
+    /// Keys of the training plan.
+    pub plan: Vec<PlanSetting>,
+}
+
+impl CommandSettings {
+    /// Returns the parameters of a stage.
+    pub fn of_stage(&self, number: usize) -> Vec<Setting> {
+        let own = self.stages.iter().filter(|(stage, _)| *stage == number);
+        own.map(|(_, setting)| setting.clone()).collect()
+    }
 }
 
 /// The value of a key that is not a parameter.
@@ -60,63 +105,136 @@ pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<Conf
             "write key = value, with strings in quotes: candidates = \"static\"",
         )
     })?;
-    let mut entries: Vec<_> = table.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    let mut document = ConfigDocument { settings: Vec::new(), others: BTreeMap::new() };
-    for (key, value) in entries {
+    let mut document = ConfigDocument::default();
+    for (key, value) in in_order(table.get_ref()) {
         let (written, place) = (key.get_ref().as_ref(), at(key.span().start));
-        let Some(value) = value_text(value.get_ref()) else {
-            return Err(Error::usage(
-                format_args!("{place}: {written} is a table, not a value"),
-                "write parameters as key = value, without a [section]",
-            ));
-        };
-        if let Some(other) = others.iter().find(|other| **other == written) {
-            document.others.insert(other, Other { text: value, place });
+        if written == "stage" {
+            document.stages = read_stages(value, &place, &at)?;
             continue;
         }
-        let key = find_key(written, &format!("{place}: "))?;
-        let shown = format!("{place}: {written} = {value}");
-        document.settings.push(Setting {
-            key,
-            written: written.to_owned(),
-            text: value,
-            shown,
-            chosen: true,
-        });
+        let text = plain_value(written, value, &place)?;
+        if let Some(other) = others.iter().find(|other| **other == written) {
+            document.others.insert(other, Other { text, place });
+        } else if let Some(key) = PlanKey::named(written) {
+            let shown = format!("{place}: {written} = {text}");
+            document.plan.push(PlanSetting { key, text, shown });
+        } else {
+            document.settings.push(setting_of(written, text, &place)?);
+        }
     }
     Ok(document)
 }
 
-/// Parses the `key=value` arguments of all `--set` options.
-pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
-    set.iter()
-        .map(|argument| {
-            let Some((written, text)) = argument.split_once('=') else {
-                return Err(Error::usage(
-                    format_args!("--set {argument}: no value given"),
-                    "write --set key=value, such as --set num_trees=100",
-                ));
-            };
-            let (written, text) = (written.trim(), text.trim());
+/// Returns the entries of a table in the order of the document.
+fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<(&'t Spanned<DeString<'d>>, &'t Spanned<DeValue<'d>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// Reads the `[[stage]]` tables. `at` returns the place of an offset in the document.
+fn read_stages(
+    value: &Spanned<DeValue<'_>>,
+    place: &str,
+    at: &dyn Fn(usize) -> String,
+) -> Result<Vec<StageDocument>> {
+    let wrong = || {
+        Error::usage(
+            format_args!("{place}: stage is not a list of tables"),
+            "write a [[stage]] table for every stage",
+        )
+    };
+    let DeValue::Array(tables) = value.get_ref() else { return Err(wrong()) };
+    let stage = |table: &Spanned<DeValue<'_>>| {
+        let DeValue::Table(entries) = table.get_ref() else { return Err(wrong()) };
+        let mut stage = StageDocument { preset: None, settings: Vec::new(), place: at(table.span().start) };
+        for (key, value) in in_order(entries) {
+            let (written, place) = (key.get_ref().as_ref(), at(key.span().start));
+            let text = plain_value(written, value, &place)?;
             if written == "preset" {
+                stage.preset = Some(Other { text, place });
+            } else if PlanKey::named(written).is_some() {
                 return Err(Error::usage(
-                    "--set preset: a preset is not a parameter",
-                    format_args!("write --preset {text}"),
+                    format_args!("{place}: {written} applies to all stages together"),
+                    "write it before the first [[stage]]",
                 ));
+            } else {
+                stage.settings.push(setting_of(written, text, &place)?);
             }
-            let key = find_key(written, "")?;
-            let shown = format!("--set {written}={text}");
-            Ok(Setting { key, written: written.to_owned(), text: text.to_owned(), shown, chosen: true })
-        })
-        .collect()
+        }
+        Ok(stage)
+    };
+    tables.iter().map(stage).collect()
+}
+
+/// Returns a value as a string, or an error if it is a table.
+fn plain_value(written: &str, value: &Spanned<DeValue<'_>>, place: &str) -> Result<String> {
+    value_text(value.get_ref()).ok_or_else(|| {
+        Error::usage(
+            format_args!("{place}: {written} is a table, not a value"),
+            "write parameters as key = value, without a [section]",
+        )
+    })
+}
+
+fn setting_of(written: &str, text: String, place: &str) -> Result<Setting> {
+    let key = find_key(written, &format!("{place}: "))?;
+    let shown = format!("{place}: {written} = {text}");
+    Ok(Setting { key, written: written.to_owned(), text, shown, chosen: true })
+}
+
+/// Parses the `key=value` arguments of all `--set` options. `stage.2.key=value` sets a parameter of one stage.
+pub fn read_command(set: &[String]) -> Result<CommandSettings> {
+    let mut command = CommandSettings::default();
+    for argument in set {
+        let Some((written, text)) = argument.split_once('=') else {
+            return Err(Error::usage(
+                format_args!("--set {argument}: no value given"),
+                "write --set key=value, such as --set num_trees=100",
+            ));
+        };
+        let (written, text) = (written.trim(), text.trim());
+        let shown = format!("--set {written}={text}");
+        if let Some(key) = PlanKey::named(written) {
+            command.plan.push(PlanSetting { key, text: text.to_owned(), shown });
+            continue;
+        }
+        let (stage, name) = match written.strip_prefix("stage.") {
+            None => (None, written),
+            Some(rest) => {
+                let parts = rest.split_once('.').and_then(|(stage, name)| Some((stage.parse().ok()?, name)));
+                let Some((stage, name)) = parts.filter(|(stage, _)| *stage > 0) else {
+                    return Err(Error::usage(
+                        format_args!("--set {argument}: no number of a stage"),
+                        "write --set stage.N.key=value, such as --set stage.2.num_trees=500",
+                    ));
+                };
+                (Some(stage), name)
+            }
+        };
+        if name == "preset" {
+            let remedy = match stage {
+                None => format!("write --preset {text}"),
+                Some(_) => format!("write preset = {text:?} in a [[stage]] table of --config"),
+            };
+            return Err(Error::usage(format_args!("--set {written}: a preset is not a parameter"), remedy));
+        }
+        let key = find_key(name, "")?;
+        let setting = Setting { key, written: name.to_owned(), text: text.to_owned(), shown, chosen: true };
+        match stage {
+            None => command.all.push(setting),
+            Some(stage) => command.stages.push((stage, setting)),
+        }
+    }
+    Ok(command)
 }
 
 /// Finds a parameter by name or alias. If there is none, the error message begins with `place`.
 pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
-        let mut suggestions = suggest::nearest(written, KEYS.iter().flat_map(Key::names));
-        suggestions.dedup_by_key(|name| Key::named(name).map(|key| key.name));
+        let names = KEYS.iter().flat_map(Key::names).chain(PLAN_KEYS.iter().map(|key| key.name));
+        let mut suggestions = suggest::nearest(written, names);
+        suggestions.dedup_by_key(|name| Key::named(name).map_or(*name, |key| key.name));
         Error::usage(
             format_args!("{place}unknown parameter {written:?}"),
             suggest::did_you_mean(&suggestions, "`planetree train --help` lists all parameters"),

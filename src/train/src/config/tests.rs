@@ -3,6 +3,7 @@
 use super::keys::{KEYS, Key, KeyKind};
 use super::raw::{RawForest, RawListwise, RawParameters};
 use super::*;
+use planetree_base::storage::Location;
 use planetree_metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
 
@@ -11,12 +12,21 @@ fn raw(parameters: &Parameters) -> RawParameters {
     RawParameters::of(parameters, settings::defaults())
 }
 
+/// Loads the parameters of a plan with a single part.
 fn with(set: &[&str]) -> Result<Parameters> {
-    load(None, None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    load(None, None, &texts(set)).map(only)
 }
 
 fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
-    load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    load(Some(preset), None, &texts(set)).map(only)
+}
+
+fn texts(set: &[&str]) -> Vec<String> {
+    set.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn only(plan: TrainingPlan) -> Parameters {
+    plan.only().expect("a plan of one part").clone()
 }
 
 /// Loads a config file `train.toml` with this content.
@@ -24,8 +34,7 @@ fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train.toml");
     std::fs::write(&path, text).unwrap();
-    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-    load(None, Some(&Location::Local(path)), &set).map_err(|error| {
+    load(None, Some(&Location::Local(path)), &texts(set)).map(only).map_err(|error| {
         let place = format!("{}/", directory.path().display());
         Error::usage(error.to_string().replace(&place, ""), error.remedy().unwrap_or_default())
     })
@@ -50,6 +59,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "split_by" => ("gradient", "\"gradient\""),
         "leaf" => ("mean", "\"mean\""),
         "bagging_by" => ("queries", "\"queries\""),
+        "bagging_per" => ("run", "\"run\""),
         "leaf_order" => ("biggest", "\"biggest\""),
         "listwise_discount" => ("power:0.1", "\"power:0.1\""),
         "features_per_node" => ("0.25", "0.25"),
@@ -88,7 +98,8 @@ fn every_parameter_can_be_set_under_every_name() {
             | "relevant_from" | "unbiased" | "bias_norm" => "lambdamart",
             _ => "planet",
         };
-        assert_ne!(key.print(&raw(&with_preset(preset, &[]).unwrap())).unwrap(), printed, "{}", key.name);
+        let default = key.print(&raw(&with_preset(preset, &[]).unwrap())).unwrap_or_default();
+        assert_ne!(default, printed, "{}", key.name);
         for name in key.names() {
             let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
             assert_eq!(key.print(&raw(&parameters)).unwrap(), printed, "{name}");
@@ -129,8 +140,12 @@ fn presets_have_the_settings_of_their_papers() {
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
     assert_eq!(
         (raw(&pgbrt).candidates, raw(&pgbrt).max_bin, raw(&pgbrt).value_groups),
-        (Candidates::Streaming, 50, 255)
+        (Candidates::Streaming, 25, 0)
     );
+    assert_eq!(pgbrt.boost().unwrap().base_score, BaseScore::Constant(0.0));
+    let grouped = with_preset("pgbrt-grouped", &[]).unwrap();
+    assert_eq!((raw(&grouped).max_bin, raw(&grouped).value_groups), (50, 255));
+    assert_eq!(grouped.boost().unwrap().base_score, BaseScore::Auto);
     assert_eq!(
         (raw(&pgbrt).num_trees, raw(&pgbrt).min_data_in_leaf, raw(&pgbrt).missing),
         (250, 1, MissingPolicy::Zero)
@@ -191,7 +206,7 @@ fn presets_have_the_settings_of_their_papers() {
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
+        "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
          rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
     );
 }
@@ -332,12 +347,12 @@ fn conflicting_settings_are_rejected() {
     assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).max_bin, 10_000);
     refused(
         with_preset("gbrt", &["max_bin=50"]),
-        "--set max_bin=50: exact candidates have no bins",
+        "--set max_bin=50: exact candidates do not use bins",
         "remove it, or set candidates=static or candidates=streaming",
     );
     refused(
         with(&["value_groups=50"]),
-        "--set value_groups=50: static candidates have no value groups",
+        "--set value_groups=50: static candidates do not use value groups",
         "remove it, or set candidates=streaming",
     );
     refused(
@@ -365,19 +380,23 @@ fn parameters_of_the_other_ensemble_are_rejected() {
         ("lambda_l2=1", "lambda_l2"),
         ("base_score=1", "base_score"),
     ] {
-        let problem = format!("--set {setting}: a forest has no {name}");
+        let problem = format!("--set {setting}: a forest does not use {name}");
         refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
     for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
         let name = setting.split('=').next().unwrap();
-        let problem = format!("--set {setting}: boosting has no {name}");
+        let problem = format!("--set {setting}: boosting does not use {name}");
         refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     let remedy = "set candidates=static or candidates=exact";
-    refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
+    refused(
+        with(&["splits=random"]),
+        "--set splits=random: boosting does not support random candidates",
+        remedy,
+    );
     refused(
         with_preset("rf", &["candidates=streaming"]),
-        "--set candidates=streaming: a forest has no streaming candidates",
+        "--set candidates=streaming: a forest does not support streaming candidates",
         remedy,
     );
     // User settings override the preset.
@@ -401,11 +420,11 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     assert_eq!(raw(&with_preset("rf-rand", &["candidates=static"]).unwrap()).max_bin, 255);
     for (setting, name) in [("redraw_features=false", "redraw_features"), ("leaf_score=square", "leaf_score")]
     {
-        let problem = format!("--set {setting}: boosting has no {name}");
+        let problem = format!("--set {setting}: boosting does not use {name}");
         refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     for (setting, name) in [("split_by=gradient", "split_by"), ("leaf=mean", "leaf")] {
-        let problem = format!("--set {setting}: a forest has no {name}");
+        let problem = format!("--set {setting}: a forest does not use {name}");
         refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
 }
@@ -571,7 +590,7 @@ fn listwise_parameters_are_checked() {
         ("rf-list", &["pairs_per_document=3"], "whole queries"),
         ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
         ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
-        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+        ("mart", &["listwise_levels=3"], "boosting does not use listwise_levels"),
     ] {
         let error = with_preset(preset, set).unwrap_err();
         assert!(error.to_string().contains(text), "{set:?}: {error}");
@@ -671,6 +690,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             workers: u32::from(kinds.0 == Candidates::Streaming),
             bagging_fraction: if counts { 1.0 } else { reals.2 },
             bagging_by: if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            bagging_per_run: !bags && numbers.4 % 5 == 0,
             queries_per_tree: counts.then_some(numbers.3),
             feature_fraction: reals.3,
             features_per_node,
@@ -695,6 +715,7 @@ proptest! {
     fn no_text_panics(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
         let _ = Parameters::from_toml(&text);
         let _ = Parameters::from_toml(&name);
+        let _ = TrainingPlan::from_toml(&text);
         let _ = load(None, None, &[text, name]);
     }
 }

@@ -76,6 +76,11 @@ impl Key {
             }
             KeyKind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
             KeyKind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
+            KeyKind::BaggingPer => match text.to_ascii_lowercase().as_str() {
+                "tree" => Some(parameters.bagging_per_run = false),
+                "run" => Some(parameters.bagging_per_run = true),
+                _ => None,
+            },
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
@@ -121,6 +126,7 @@ impl Key {
             KeyKind::Convention => "the name of a tool such as lightgbm or letor4, and switches".to_owned(),
             KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
             KeyKind::Flag { .. } => "true or false".to_owned(),
+            KeyKind::BaggingPer => "tree or run".to_owned(),
             KeyKind::QueryFraction => "a number above 0, at most 1".to_owned(),
             KeyKind::Agreed { values, .. } => one_of(values),
         }
@@ -161,6 +167,7 @@ impl Key {
                 BaseScore::Feature(name) => quoted(&format!("feature:{name}")),
             },
             KeyKind::Flag { get, .. } => get(parameters).to_string(),
+            KeyKind::BaggingPer => return parameters.bagging_per_run.then(|| "\"run\"".to_owned()),
             KeyKind::QueryFraction | KeyKind::Agreed { .. } => return None,
         })
     }

@@ -3,8 +3,8 @@
 use super::TrainRequest;
 use super::boost_worker::BoostWorker;
 use super::grower::TreeGrower;
-use crate::bins::{BinOptions, BinnedData};
-use crate::config::{BoostSettings, ForestSettings};
+use crate::bins::BinnedData;
+use crate::config::{BoostSettings, ForestSettings, Parameters};
 use crate::tree::Cell;
 use planetree_base::error::Result;
 use planetree_data::source::LabelledData;
@@ -15,8 +15,13 @@ pub trait Backend: Send + Sync {
     /// Rejects requests that the backend does not support.
     fn check(&self, request: &TrainRequest) -> Result<()>;
 
-    /// Bins a dataset on the backend. The result has bins and row counts, but no codes.
-    fn bin(&self, request: &TrainRequest, source: &LabelledData, options: &BinOptions) -> Result<BinnedData>;
+    /// Bins a dataset on the backend for a stage. The result has bins and row counts, but no codes.
+    fn bin(
+        &self,
+        request: &TrainRequest,
+        parameters: &Parameters,
+        source: &LabelledData,
+    ) -> Result<BinnedData>;
 
     /// Creates the grower of a forest's trees.
     fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;

@@ -3,16 +3,15 @@
 
 use super::log::{BestRound, LogEntry};
 use super::request::TrainRequest;
-use super::rounds::ensemble_of_mut;
 use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
-use planetree_model::model::Model;
+use planetree_model::model::{Model, Part};
 
 /// The model at the best round of a metric.
 pub struct BestModel {
     /// The metric.
     pub metric: Metric,
-    /// The best round and the value of the metric in that round.
+    /// The best round of the last stage and the value of the metric in that round.
     pub best: BestRound,
     /// The model up to that round.
     pub model: Model,
@@ -29,7 +28,9 @@ impl TrainRequest {
                 "add one with --valid, or remove --model-for",
             ));
         }
-        match self.best_for.iter().find(|metric| !self.parameters.metrics.contains(metric)) {
+        let is_logged =
+            |metric: &&Metric| self.plan.stages.last().is_some_and(|stage| stage.metrics.contains(metric));
+        match self.best_for.iter().find(|metric| !is_logged(metric)) {
             Some(metric) => Err(Error::usage(
                 format_args!("--model-for {metric}: the metric is not computed after each round"),
                 format_args!("add {metric} to the parameter metric"),
@@ -38,13 +39,12 @@ impl TrainRequest {
         }
     }
 
-    /// Returns the models at the best rounds of the requested metrics. `model` has the trees of all rounds, the first
-    /// `start_trees` of which are those of the start model.
+    /// Returns the models at the best rounds of the requested metrics. `log` is that of the last stage, and `kept`
+    /// returns the model up to a round of it.
     pub(super) fn best_models(
         &self,
-        model: &Model,
-        start_trees: usize,
         log: &[LogEntry],
+        kept: impl Fn(u32) -> Model,
     ) -> Result<Vec<BestModel>> {
         let Some(set) = self.validation.first() else { return Ok(Vec::new()) };
         let of_metric = |metric: &Metric| {
@@ -54,19 +54,22 @@ impl TrainRequest {
                     "use another validation set, or another convention for queries without relevant documents",
                 )
             })?;
-            let mut model = model.clone();
-            keep_rounds(&mut model, start_trees, best.round);
-            Ok(BestModel { metric: *metric, best, model })
+            Ok(BestModel { metric: *metric, best, model: kept(best.round) })
         };
         self.best_for.iter().map(of_metric).collect()
     }
 }
 
-/// Removes the trees of all rounds after the `last` one, and the part that holds them if none are left.
-pub fn keep_rounds(model: &mut Model, start_trees: usize, last: u32) {
-    let trees = &mut ensemble_of_mut(model).trees;
-    trees.truncate(start_trees + last as usize);
-    if trees.is_empty() && model.parts.len() > 1 {
-        model.parts.pop(); // the start model alone is best
+/// Removes the trees of all rounds after the `last` one from the parts of the last stage, which begin with `first_part`
+/// and had `start_trees` before the first round. Removes these parts if they are empty and others precede them.
+pub fn keep_rounds(model: &mut Model, first_part: usize, start_trees: &[usize], last: u32) {
+    for (part, start) in model.parts[first_part..].iter_mut().zip(start_trees) {
+        if let Some(ensemble) = part.family.trees_mut() {
+            ensemble.trees.truncate(start + last as usize);
+        }
+    }
+    let is_empty = |part: &Part| part.family.trees().is_some_and(|ensemble| ensemble.trees.is_empty());
+    if first_part > 0 && last == 0 && model.parts[first_part..].iter().all(is_empty) {
+        model.parts.truncate(first_part); // the start alone is best
     }
 }

@@ -3,13 +3,14 @@
 //! added to the scores.
 
 use super::gradient_summary::GradientSummary;
+use super::scores::Scores;
 use crate::tree::{Cell, CodedTree, RowStore, Scale};
 use planetree_base::error::Result;
 use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
 
 /// A boosting worker, which holds rows with their scores and gradients.
-pub trait BoostWorker<C: Cell>: RowStore<C> {
+pub trait BoostWorker<C: Cell>: RowStore<C> + Send {
     /// Computes the gradients that the tree of a round is fitted to, and returns their summary.
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary>;
 
@@ -28,6 +29,11 @@ pub trait BoostWorker<C: Cell>: RowStore<C> {
 
     /// Adds the tree of an earlier round to the scores of all rows.
     fn add_earlier(&mut self, round: u32, tree: &CodedTree) -> Result<()>;
+
+    /// Returns the current scores of the training rows. `None` if other processes hold them.
+    fn scores(&self) -> Option<&Scores> {
+        None
+    }
 
     /// Returns the metrics of the training rows with their current scores. The result is empty for squared error,
     /// whose metric follows from the gradients.

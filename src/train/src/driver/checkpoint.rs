@@ -1,11 +1,11 @@
 //! Checkpoints, which save the current model and the log in one file. The file is replaced atomically.
 
 use super::log::LogEntry;
-use super::rounds::ensemble_of;
-use crate::config::Parameters;
+use super::request::TrainRequest;
+use crate::config::TrainingPlan;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_model::model::{DatasetRecord, Model, ModelFeature};
+use planetree_model::model::{DatasetRecord, Model, ModelFeature, Normalisation, Part, PartFamily};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,53 @@ pub struct CheckpointPlan {
 }
 
 /// The contents of a checkpoint besides the model.
-#[derive(Debug, Serialize, Deserialize)]
-struct CheckpointState {
-    start_trees: usize,
-    log: Vec<LogEntry>,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointState {
+    /// The stage in progress, from 1.
+    #[serde(default = "first_stage", skip_serializing_if = "is_first_stage")]
+    pub stage: u32,
+    /// Number of the first part of the stage.
+    #[serde(default)]
+    pub first_part: usize,
+    /// Number of finished rounds of the stage. `None` in files of earlier versions, in which it is that of the model.
+    #[serde(default)]
+    pub round: Option<u32>,
+    /// The parts of the stage that every round replaces. Their content after the best round follows the parts of the
+    /// model, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best: Vec<usize>,
+    /// The log so far.
+    pub log: Vec<LogEntry>,
+}
+
+fn first_stage() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_stage(stage: &u32) -> bool {
+    *stage == 1
+}
+
+impl CheckpointState {
+    /// Returns the number of finished rounds of the stage.
+    pub fn round_of(&self, model: &Model) -> u32 {
+        self.round.unwrap_or(model.rounds)
+    }
+
+    /// Returns the error for a part that began with other content than in this training run.
+    pub fn started_otherwise(&self, request: &TrainRequest, part: usize) -> Error {
+        let place = request.checkpoint.as_ref().map(|plan| plan.location.to_string()).unwrap_or_default();
+        different(place, &format!("part {} started from another model", self.first_part + part))
+    }
+}
+
+fn different(place: impl std::fmt::Display, difference: &str) -> Error {
+    Error::place(
+        place,
+        format_args!("the checkpoint is from a different training run: {difference}"),
+        "use the data and parameters of that run, or start over without --resume",
+    )
 }
 
 /// Writes checkpoints when they are due.
@@ -61,11 +104,26 @@ impl Checkpoints {
         Error::Stopped { round, place: self.plan.location.to_string() }
     }
 
-    /// Writes a checkpoint and restarts the interval.
-    pub fn write(&mut self, model: &Model, start_trees: usize, log: &[LogEntry]) -> Result<()> {
-        let state = CheckpointState { start_trees, log: log.to_vec() };
-        let state = serde_json::to_string(&state).expect("numbers and strings always serialise");
-        model.write_with(&self.plan.location, &[(STATE, state)])?;
+    /// Writes a checkpoint and restarts the interval. `best` is the content of the parts `state.best`.
+    pub fn write(&mut self, model: &Model, best: &[PartFamily], state: &CheckpointState) -> Result<()> {
+        let state = serde_json::to_string(state).expect("numbers and strings always serialise");
+        // With a weight of 0, the content of earlier rounds does not change the scores of the checkpoint.
+        let best = best.iter().map(|content| Part {
+            name: "best".to_owned(),
+            weight: 0.0,
+            normalisation: Normalisation::None,
+            configuration: String::new(),
+            role: None,
+            family: content.clone(),
+        });
+        let best: Vec<Part> = best.collect();
+        match best.is_empty() {
+            true => model.write_with(&self.plan.location, &[(STATE, state)])?,
+            false => {
+                let parts = model.parts.iter().cloned().chain(best).collect();
+                Model { parts, ..model.clone() }.write_with(&self.plan.location, &[(STATE, state)])?;
+            }
+        }
         self.last = Instant::now();
         Ok(())
     }
@@ -75,14 +133,13 @@ impl Checkpoints {
 pub struct Resumed {
     /// The model at the checkpoint.
     pub model: Model,
-    /// Number of trees that come from the start model. They precede the trees of this training run.
-    pub start_trees: usize,
-    /// The log up to the checkpoint.
-    pub log: Vec<LogEntry>,
+    /// Everything else.
+    pub state: CheckpointState,
 }
 
-/// Reads the checkpoint and checks that it belongs to this training run. Returns `None` if the file does not exist.
-pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) -> Result<Option<Resumed>> {
+/// Reads the checkpoint and checks that it belongs to this training run. `expected` is the model before the first round.
+/// Returns `None` if the file does not exist.
+pub fn resume(location: &Location, expected: &Model, plan: &TrainingPlan) -> Result<Option<Resumed>> {
     if location.size()?.is_none() {
         return Ok(None);
     }
@@ -95,41 +152,36 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
             "pass the checkpoint file of the interrupted training run with --checkpoint",
         ));
     };
-    if let Some(difference) = difference(&model, state.start_trees, expected) {
-        return Err(Error::place(
-            location,
-            format_args!("the checkpoint is of a different training: {difference}"),
-            "use the data and parameters of that training, or start over without --resume",
-        ));
+    if let Some(difference) = difference(&model, &state, expected, plan) {
+        return Err(different(location, &difference));
     }
-    if model.rounds > parameters.num_trees {
+    let num_trees = plan.stages.get(state.stage as usize - 1).map_or(0, |stage| stage.num_trees);
+    let round = state.round_of(&model);
+    if round > num_trees {
         return Err(Error::place(
             location,
-            format_args!(
-                "the checkpoint has {} rounds already, num_trees is {}",
-                model.rounds, parameters.num_trees
-            ),
+            format_args!("the checkpoint has {round} rounds already, num_trees is {num_trees}"),
             "raise num_trees, or start over without --resume",
         ));
     }
-    Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
+    Ok(Some(Resumed { model, state }))
 }
 
 /// Describes the first difference between the training run that wrote a checkpoint and this run. The data are
 /// compared first, because other differences may follow from them.
-fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
+fn difference(
+    model: &Model,
+    state: &CheckpointState,
+    expected: &Model,
+    plan: &TrainingPlan,
+) -> Option<String> {
     if let Some(difference) = data_difference(&model.data, &expected.data) {
         return Some(difference);
     }
-    let (expected_trees, start_parts) = (ensemble_of(expected), expected.parts.len() - 1);
     let is_same_start = model.intercept == expected.intercept
-        && model.parts.len() == expected.parts.len()
-        && model.parts[..start_parts] == expected.parts[..start_parts]
-        && model.parts[start_parts].family.trees().is_some_and(|ensemble| {
-            ensemble.trees.get(..start_trees) == Some(&expected_trees.trees[..])
-                && ensemble.base_score == expected_trees.base_score
-                && ensemble.base_feature == expected_trees.base_feature
-        });
+        && expected.parts.len() <= state.first_part
+        && model.parts.get(..expected.parts.len()) == Some(&expected.parts[..])
+        && state.first_part < model.parts.len();
     if !is_same_start {
         return Some("it started from another model".to_owned());
     }
@@ -138,16 +190,27 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     };
     let (theirs, ours) = (lines(&model.configuration), lines(&expected.configuration));
     if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
-        return Some(format!("it has {theirs}, this training has {ours}"));
+        return Some(format!("it has {theirs}, this run has {ours}"));
+    }
+    if theirs.len() != ours.len() || state.stage == 0 || state.stage as usize > plan.stages.len() {
+        return Some("its parameters differ".to_owned());
+    }
+    let is_tree_count = |line: &&str| line.starts_with("num_trees");
+    let counts = model.configuration.lines().filter(is_tree_count).zip(&plan.stages);
+    for (stage, (theirs, ours)) in (1..state.stage).zip(counts) {
+        if theirs != format!("num_trees = {}", ours.num_trees) {
+            let ours = ours.num_trees;
+            return Some(format!("its stage {stage} ended with {theirs}, this run has num_trees = {ours}"));
+        }
     }
     let names =
         |features: &[ModelFeature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
-    if theirs.len() != ours.len() || names(&model.features) != names(&expected.features) {
+    if names(&model.features) != names(&expected.features) {
         return Some("its parameters or features differ".to_owned());
     }
     let mut features = model.features.iter().zip(&expected.features);
     if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {
-        return Some(format!("the words of feature {} have different codes", feature.name));
+        return Some(format!("the categories of feature {} have different codes", feature.name));
     }
     None
 }

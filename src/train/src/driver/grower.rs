@@ -11,7 +11,7 @@ pub type Draw<'a> = dyn Fn(u32) -> Vec<u32> + Sync + 'a;
 
 /// Grows the trees of a forest. A tree depends only on the data, the parameters, its rows and its number, which seeds
 /// its random numbers.
-pub trait TreeGrower: Sync {
+pub trait TreeGrower: Send + Sync {
     /// Grows one tree on the calling thread.
     fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree>;
 

@@ -5,7 +5,7 @@
 //! and is computed while the data are read.
 
 use super::Observer;
-use super::validation::ValidationSet;
+use super::validation::ValidationData;
 use planetree_data::source::{LabelledData, LabelledRows};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -63,7 +63,7 @@ impl Seen {
 /// Reports the leakage of all validation sets to the observer, in the order of `sources`. Then the hashes are dropped.
 pub fn warn_of_leakage(
     seen: Seen,
-    sets: &mut [ValidationSet],
+    sets: &mut [ValidationData],
     sources: &mut [LabelledData],
     observer: &mut dyn Observer,
 ) {

@@ -1,7 +1,7 @@
 //! The training log, which has one value for each round, metric and split of the data (the training data or a
 //! validation set).
 
-use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
@@ -13,7 +13,10 @@ use std::sync::Arc;
 /// One value of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// The number of trees that the scores include besides those of the start model. 0 means the start model alone.
+    /// The stage of the training plan, from 1.
+    #[serde(default = "first_stage", skip_serializing_if = "is_first_stage")]
+    pub stage: u32,
+    /// The number of rounds of the stage that the scores include. 0 means the start model or the earlier stages alone.
     pub round: u32,
     /// The split of the data, which is `train` or the name of a validation set.
     pub split: String,
@@ -51,7 +54,7 @@ impl LogValue {
 /// The best round according to the metric that early stopping uses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BestRound {
-    /// The number of the round, starting at 1. 0 means the start model alone.
+    /// The number of the round within its stage, starting at 1. 0 means the start model or the earlier stages alone.
     pub round: u32,
     /// The value of the metric in that round.
     pub value: f64,
@@ -71,30 +74,46 @@ impl BestRound {
     }
 }
 
+fn first_stage() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_stage(stage: &u32) -> bool {
+    *stage == 1
+}
+
 /// Reads a number. `null` becomes NaN, which JSON cannot represent.
 fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// Writes the log as a table. All its metrics must follow the given convention.
+/// Writes the log as a table. All its metrics must follow the given convention. The table has a column `stage` if there
+/// are several stages.
 pub fn write_rounds(log: &[LogEntry], convention: &Convention, location: &Location) -> Result<()> {
-    let schema = Arc::new(Schema::new(vec![
+    let has_stages = log.iter().any(|entry| entry.stage > 1);
+    let stages =
+        || -> ArrayRef { Arc::new(Int32Array::from_iter_values(log.iter().map(|entry| entry.stage as i32))) };
+    let mut fields = vec![
         Field::new("round", DataType::Int32, false),
         Field::new("split", DataType::Utf8, false),
         Field::new("metric", DataType::Utf8, false),
         Field::new("value", DataType::Float64, false),
         Field::new("seconds", DataType::Float64, false),
-    ]));
-    let batch = RecordBatch::try_new(
-        schema.clone(),
-        vec![
-            Arc::new(Int32Array::from_iter_values(log.iter().map(|entry| entry.round as i32))),
-            Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.split.as_str()))),
-            Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.metric.as_str()))),
-            Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.value))),
-            Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.seconds))),
-        ],
-    );
+    ];
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(Int32Array::from_iter_values(log.iter().map(|entry| entry.round as i32))),
+        Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.split.as_str()))),
+        Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.metric.as_str()))),
+        Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.value))),
+        Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.seconds))),
+    ];
+    if has_stages {
+        fields.insert(0, Field::new("stage", DataType::Int32, false));
+        columns.insert(0, stages());
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), columns);
     let mut table = TableWriter::create(location, TableKind::Rounds, schema)?;
     table.set_metadata(Convention::KEY, convention.to_string());
     table.write(&batch.expect("the columns are those of the schema"))?;

@@ -5,14 +5,23 @@ use crate::bins::BinOptions;
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledData;
 
-/// Bytes for the score and the label of a validation row.
-const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
+/// Bytes for the label of a validation row.
+const VALIDATION_BYTES_PER_ROW: u64 = 4;
 /// Bytes for the hash and the label of a row while training and validation rows are compared.
 const COMPARED_BYTES_PER_ROW: u64 = 8 + 4;
 /// Bytes for the key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// Bytes for the program and its libraries. The cluster engine needs more.
 const PROGRAM: u64 = 64 << 20;
+
+/// Memory that a training run needs per row, in bytes, not counting codes and labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowBytes {
+    /// Bytes per training row.
+    pub training: u64,
+    /// Bytes per validation row: one score for every part that is trained at the same time.
+    pub validation: u64,
+}
 
 /// The estimated memory needs of a training run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +33,12 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Estimates the needs from the manifests. `bytes_per_row` is the memory of a training row besides its codes.
+    /// Estimates the needs from the manifests.
     pub fn of(
         source: &LabelledData,
         options: &BinOptions,
         validation: &[LabelledData],
-        bytes_per_row: u64,
+        row_bytes: RowBytes,
     ) -> Self {
         let (rows, features) = (source.row_count(), source.features() as u64);
         let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
@@ -46,12 +55,12 @@ impl Needs {
         };
         let held = |source: &LabelledData| {
             let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
-            let per_row = VALIDATION_BYTES_PER_ROW + COMPARED_BYTES_PER_ROW;
+            let per_row = VALIDATION_BYTES_PER_ROW + row_bytes.validation + COMPARED_BYTES_PER_ROW;
             source.row_count() * (per_row + bytes_per_value * features)
         };
         let validation: u64 = validation.iter().map(held).sum();
         let compared = if validation == 0 { 0 } else { rows * COMPARED_BYTES_PER_ROW };
-        let always = PROGRAM + rows * bytes_per_row + compared + sorting + validation;
+        let always = PROGRAM + rows * row_bytes.training + compared + sorting + validation;
 
         // An eighth of the limit is reserved for histograms, which are allocated after binning.
         let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);
@@ -72,7 +81,7 @@ impl Needs {
             let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
             return Err(Error::usage(
                 format_args!(
-                    "--memory-limit {}MiB is too small: this training needs about {} MiB",
+                    "--memory-limit {}MiB is too small: training needs about {} MiB",
                     mebibytes(limit),
                     mebibytes(self.in_cache)
                 ),

@@ -1,9 +1,9 @@
 //! Drives a training run. This module contains the code that boosting and forests share.
 //!
-//! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of a [`Learner`]. `validation.rs` evaluates
-//! the model on validation sets, `log.rs` writes the table of rounds, and `checkpoint.rs` saves and restores the
-//! current model. `memory.rs` estimates memory before the work starts, `sampling.rs` samples rows or queries, and
-//! `scores.rs` holds the score of every row.
+//! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of every stage, in which `members.rs` trains
+//! the parts side by side, each by a [`Learner`]. `validation.rs` evaluates the model on validation sets, `log.rs` writes
+//! the table of rounds, and `checkpoint.rs` saves and restores the current model. `memory.rs` estimates memory before the
+//! work starts, `sampling.rs` samples rows or queries, and `scores.rs` holds the score of every row.
 
 mod backend;
 mod best_models;
@@ -13,13 +13,16 @@ mod forest_tree;
 mod gradient_summary;
 mod grower;
 mod leakage;
+mod learner;
 mod log;
+mod members;
 mod memory;
 mod open;
 mod request;
 mod rounds;
 mod sampling;
 mod scores;
+mod stage_input;
 mod strength;
 mod validation;
 
@@ -31,17 +34,19 @@ pub use checkpoint::{CheckpointPlan, Every};
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
 pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
-pub(crate) use leakage::warn_of_leakage;
+pub use learner::{Learner, LearnerOutputs, PartUpdate};
 pub use log::{BestRound, LogEntry, LogValue, write_rounds};
-pub use open::{OpenedData, misfit, no_split, open};
+pub use members::{Member, Members, diverged_on};
+pub use memory::RowBytes;
+pub use open::{BinKey, Sources, check_labels, misfit, no_split, open_sources};
 pub use request::{CustomObjective, NamedData, TrainRequest};
-pub(crate) use rounds::ensemble_of;
-pub use rounds::{Learner, LearnerOutputs, Training};
+pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
+pub use stage_input::{MemberInput, MemberSettings, StageContext, StartScores};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
-pub use validation::{Metrics, ValidationSet, value_of};
+pub use validation::{Metrics, ValidationData, ValidationSet, value_of};
 
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_model::model::{Model, Tree};
@@ -78,7 +83,7 @@ pub struct Outcome {
     pub written: Option<ModelSize>,
     /// The training log.
     pub log: Vec<LogEntry>,
-    /// The best round, up to which the model was kept. `None` without early stopping.
+    /// The best round of the last stage, up to which the model was kept. `None` without early stopping.
     pub best: Option<BestRound>,
     /// The out-of-bag score of every training row, or NaN if the row is in the sample of every tree. `None` if not
     /// requested.

@@ -1,45 +1,59 @@
-//! Opens, checks and bins the data, and finds the checkpoint, for both boosting and forests.
+//! Opens, checks and bins the data.
 
-use super::checkpoint::{Resumed, resume};
-use super::leakage::Seen;
-use super::memory::Needs;
+use super::leakage::{Seen, warn_of_leakage};
+use super::memory::{Needs, RowBytes};
 use super::request::TrainRequest;
-use super::{Observer, PhaseSeconds};
+use super::validation::ValidationData;
+use super::{Observer, PhaseSeconds, Silent};
 use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, read_rows};
+use crate::config::{Parameters, TreeParameters};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::unwatched;
 use planetree_data::dataset::{DatasetReader, KnownFeature, Manifest};
 use planetree_data::source::LabelledData;
-use planetree_model::model::{DatasetRecord, Model, ModelFeature};
+use planetree_model::model::{DatasetRecord, ModelFeature};
+use std::sync::Arc;
 use std::time::Instant;
 
-/// Data ready for training.
-pub struct OpenedData {
+/// The datasets of a training run.
+pub struct Sources {
     /// The training data.
     pub source: LabelledData,
-    /// The binned rows of the training data.
-    pub data: BinnedData,
-    /// Binning options.
-    pub options: BinOptions,
     /// The validation sets, in the order of the request.
     pub validation: Vec<LabelledData>,
     /// Hashes of the training data, which validation sets are compared with.
-    pub seen: Seen,
+    seen: Option<Seen>,
+    /// Whether the user has been told what validation sets have in common with the training data.
+    is_compared: bool,
     /// Time spent on reading and binning so far.
     pub seconds: PhaseSeconds,
 }
 
-/// Opens, checks and bins the training data and opens the validation sets. `features` selects and orders the
-/// features; `None` means all. `bytes_per_row` is the memory that the training run needs per row besides the codes.
-pub fn open(
+/// What the binned data of a stage depend on. Stages with the same key share them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinKey {
+    /// Binning options.
+    pub options: BinOptions,
+    /// Number of pairs per document and the seed of their sample, if the rows are pairs of documents.
+    pairs: Option<(u32, u64)>,
+}
+
+impl BinKey {
+    /// Returns the key of a stage.
+    pub fn of(parameters: &Parameters) -> Self {
+        let pairs = parameters.forest().and_then(|forest| forest.pairs_per_document);
+        BinKey { options: BinOptions::of(parameters), pairs: pairs.map(|pairs| (pairs, parameters.seed)) }
+    }
+}
+
+/// Opens the training data and the validation sets. `features` selects and orders the features; `None` means all.
+pub fn open_sources(
     request: &TrainRequest,
     features: Option<&[KnownFeature]>,
-    bytes_per_row: u64,
     observer: &mut dyn Observer,
-) -> Result<OpenedData> {
+) -> Result<Sources> {
     let begun = Instant::now();
-    let mut seconds = PhaseSeconds::default();
-    request.parameters.check_validation(!request.validation.is_empty())?;
+    request.plan.check_validation(!request.validation.is_empty())?;
     request.check_best_for()?;
     let mut source = LabelledData::open_all(&request.data, features)?;
     check_size(&source)?;
@@ -49,23 +63,60 @@ pub fn open(
         validation.iter_mut().for_each(LabelledData::hash_rows);
     }
     source.warnings.iter().for_each(|warning| observer.note(warning));
-    seconds.load = begun.elapsed().as_secs_f64();
-
-    let begun = Instant::now();
-    let options = BinOptions::of(&request.parameters);
-    source.watch(observer.begin("binning", source.values_count(), "values"));
-    let mut data = bin(request, &source, &options, &validation, bytes_per_row)?;
-    source.watch(unwatched());
-    seconds.bin = begun.elapsed().as_secs_f64();
-    check_labels(&source, &data)?;
-    let seen = Seen::take(&mut source, &mut data.rows, !validation.is_empty());
-    Ok(OpenedData { source, data, options, validation, seen, seconds })
+    let seconds = PhaseSeconds { load: begun.elapsed().as_secs_f64(), ..PhaseSeconds::default() };
+    Ok(Sources { source, validation, seen: None, is_compared: false, seconds })
 }
 
-impl OpenedData {
-    /// Returns the features as a model records them.
-    pub fn model_features(&self) -> Vec<ModelFeature> {
-        let features = self.source.known().iter().zip(&self.data.binning.features);
+impl Sources {
+    /// Bins the training data for a stage. `row_bytes` is the memory that the training run needs per row besides the
+    /// codes.
+    pub fn bin(
+        &mut self,
+        request: &TrainRequest,
+        parameters: &Parameters,
+        row_bytes: RowBytes,
+        observer: &mut dyn Observer,
+    ) -> Result<BinnedData> {
+        let begun = Instant::now();
+        self.source.watch(observer.begin("binning", self.source.values_count(), "values"));
+        let mut data = bin(request, parameters, self, row_bytes)?;
+        self.source.watch(unwatched());
+        self.seconds.bin += begun.elapsed().as_secs_f64();
+        check_labels(&self.source, &data)?;
+        self.seen = Some(Seen::take(&mut self.source, &mut data.rows, !self.validation.is_empty()));
+        Ok(data)
+    }
+
+    /// Reads the validation sets for a stage, and compares them with the training data.
+    pub fn load_validation(
+        &mut self,
+        request: &TrainRequest,
+        parameters: &Parameters,
+        data: &BinnedData,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Arc<ValidationData>>> {
+        let begun = Instant::now();
+        let key = BinKey::of(parameters);
+        let cuts = key.options.max_bin.is_some() && key.pairs.is_none();
+        let label = |label: f32| request.plan.target.label(label);
+        let mut sets = Vec::new();
+        for (named, source) in request.validation.iter().zip(&mut self.validation) {
+            let step = format!("reading {}", named.name);
+            source.watch(observer.begin(&step, source.values_count(), "values"));
+            sets.push(ValidationData::load(&named.name, source, &data.binning, cuts, parameters, label)?);
+        }
+        let seen = self.seen.take().unwrap_or_default();
+        let mut silent = Silent;
+        let observer = if self.is_compared { &mut silent } else { observer };
+        warn_of_leakage(seen, &mut sets, &mut self.validation, observer);
+        self.is_compared = true;
+        self.seconds.load += begun.elapsed().as_secs_f64();
+        Ok(sets.into_iter().map(Arc::new).collect())
+    }
+
+    /// Returns the features as a model records them, with the fill values of the bins.
+    pub fn model_features(&self, data: &BinnedData) -> Vec<ModelFeature> {
+        let features = self.source.known().iter().zip(&data.binning.features);
         let feature = |(known, bins): (&KnownFeature, &FeatureBins)| ModelFeature {
             name: known.name.clone(),
             fill: bins.fill,
@@ -82,22 +133,6 @@ impl OpenedData {
             named.flat_map(|(named, source)| source.readers().map(|reader| used(&named.name, reader)));
         train.chain(valid).collect()
     }
-}
-
-/// Reads the checkpoint if the training run is to be resumed and a checkpoint exists. It must match `model`, which is
-/// the model before the first round.
-pub fn find_checkpoint(
-    request: &TrainRequest,
-    model: &Model,
-    observer: &mut dyn Observer,
-) -> Result<Option<Resumed>> {
-    let (true, Some(plan)) = (request.resume, &request.checkpoint) else { return Ok(None) };
-    let resumed = resume(&plan.location, model, &request.parameters)?;
-    observer.note(&match &resumed {
-        Some(resumed) => format!("resuming from round {} of {}", resumed.model.rounds, plan.location),
-        None => format!("{}: no checkpoint yet; starting from scratch", plan.location),
-    });
-    Ok(resumed)
 }
 
 /// Maximum number of rows. With more, the sums in histogram cells could overflow.
@@ -139,19 +174,20 @@ fn check_size(source: &LabelledData) -> Result<()> {
 
 fn bin(
     request: &TrainRequest,
-    source: &LabelledData,
-    options: &BinOptions,
-    validation: &[LabelledData],
-    bytes_per_row: u64,
+    parameters: &Parameters,
+    sources: &Sources,
+    row_bytes: RowBytes,
 ) -> Result<BinnedData> {
-    if let Some(pairs) = request.parameters.forest().and_then(|forest| forest.pairs_per_document) {
+    let Sources { source, validation, .. } = sources;
+    let BinKey { options, pairs } = &BinKey::of(parameters);
+    if let Some((pairs, seed)) = *pairs {
         check_pairs(request, source, pairs)?;
-        return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
+        return BinnedData::of_pairs(source, options, pairs, seed);
     }
     if let Some(backend) = &request.backend {
-        return backend.bin(request, source, options);
+        return backend.bin(request, parameters, source);
     }
-    let needs = Needs::of(source, options, validation, bytes_per_row);
+    let needs = Needs::of(source, options, validation, row_bytes);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options);
     }
@@ -190,7 +226,8 @@ fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Res
     }
 }
 
-fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
+/// Returns an error if all labels are equal or all features are constant.
+pub fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
     let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
     let first = labels.next().copied().unwrap_or_default();
     if labels.all(|label| *label == first) {
@@ -216,9 +253,9 @@ pub fn misfit() -> Error {
 }
 
 /// Returns the error for a training run that could not split even one node.
-pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
-    let (rows, least) = (data.row_count(), request.parameters.tree().min_data_in_leaf);
-    let to_split = request.parameters.tree().min_data_to_split;
+pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData) -> Error {
+    let (rows, least) = (data.row_count(), tree.min_data_in_leaf);
+    let to_split = tree.min_data_to_split;
     let reason = if rows < to_split {
         format!("there are {rows} rows, but min_data_to_split = {to_split}")
     } else if rows < 2 * least {
@@ -226,7 +263,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
             "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
     } else {
-        let gain = request.parameters.tree().min_gain;
+        let gain = tree.min_gain;
         format!(
             "no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}"
         )

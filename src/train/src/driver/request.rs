@@ -2,7 +2,7 @@
 
 use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
-use crate::config::{BoostSettings, ObjectiveParameters, Parameters};
+use crate::config::{BoostSettings, ObjectiveParameters, TrainingPlan};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
 use planetree_metric::Metric;
@@ -34,8 +34,8 @@ pub struct TrainRequest {
     pub data: Vec<Location>,
     /// Validation sets; the first one drives early stopping.
     pub validation: Vec<NamedData>,
-    /// The parameters.
-    pub parameters: Parameters,
+    /// The parameters of all stages, the number of runs, and what is learned.
+    pub plan: TrainingPlan,
     /// The model whose trees and scores the training run starts from. `None` starts without trees.
     pub start: Option<Model>,
     /// Whether a forest computes out-of-bag scores, for the log and for
@@ -66,11 +66,11 @@ pub struct TrainRequest {
 
 impl TrainRequest {
     /// Creates a request to train on one dataset. All other fields have their default values.
-    pub fn new(data: Location, parameters: Parameters) -> Self {
+    pub fn new(data: Location, plan: impl Into<TrainingPlan>) -> Self {
         TrainRequest {
             data: vec![data],
             validation: Vec::new(),
-            parameters,
+            plan: plan.into(),
             start: None,
             out_of_bag: false,
             strength: false,
@@ -107,9 +107,9 @@ impl TrainRequest {
         self.objective.is_none() && parameters.learner.objective == ObjectiveParameters::Squared
     }
 
-    /// Returns the parameters as the model records them.
+    /// Returns the plan as the model records it.
     pub(crate) fn configuration(&self) -> String {
-        let parameters = self.parameters.to_toml();
+        let parameters = self.plan.to_toml();
         match &self.objective {
             Some(custom) => {
                 format!("# objective: {}, of another crate\n{parameters}", custom.name.replace('\n', " "))

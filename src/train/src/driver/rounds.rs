@@ -1,73 +1,58 @@
-//! The training loop. It runs the rounds and handles the log, early stopping, checkpoints, interruption and progress. A
-//! [`Learner`] does the work of a round.
+//! The training loop. It runs the rounds of every stage and handles the log, early stopping, checkpoints, interruption
+//! and progress. The [`Members`] of a stage do the work of a round.
 
-use super::best_models::keep_rounds;
-use super::checkpoint::Checkpoints;
+use super::best_models::{BestModel, keep_rounds};
+use super::checkpoint::{CheckpointState, Checkpoints, Resumed, resume};
+use super::learner::{LearnerOutputs, PartUpdate};
 use super::log::{BestRound, LogEntry, LogValue};
-use super::open::find_checkpoint;
+use super::members::Members;
 use super::request::TrainRequest;
-use super::strength::TreeStrength;
 use super::{ModelSize, Observer, Outcome, PhaseSeconds};
+use crate::config::Parameters;
 use planetree_base::error::{Error, Result};
-use planetree_base::progress::Meter;
 use planetree_base::storage::{Location, interrupt};
-use planetree_model::model::{Model, ModelWriter, Tree, TreeEnsemble};
+use planetree_model::model::{Model, ModelWriter, Part, PartFamily};
 use std::time::Instant;
-
-/// Trains a model round by round. [`Training::run`] calls the methods of this trait.
-pub trait Learner {
-    /// Adds the trees of a checkpoint, starting with round 1, to the scores of all rows.
-    fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()>;
-
-    /// Called once, before the first round of this run.
-    fn start(&mut self, round: u32) -> Result<()>;
-
-    /// Grows the tree of a round and adds it to the scores of all rows. Returns `None` if no split was possible and
-    /// none will be possible in later rounds.
-    fn round(&mut self, round: u32) -> Result<Option<Tree>>;
-
-    /// Returns the values to log after a round.
-    fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>>;
-
-    /// Returns whether the trees of a finished round are never read again, so that they can be streamed to the model
-    /// file.
-    fn can_stream(&self) -> bool;
-
-    /// Returns the results besides the model and the log, given that the model keeps the trees up to round `last`.
-    fn finish(&mut self, last: u32) -> LearnerOutputs;
-
-    /// Returns the error for a training run that could not split even one node.
-    fn no_split(&self) -> Error;
-}
-
-/// The results of a training run besides the model and the log.
-#[derive(Default)]
-pub struct LearnerOutputs {
-    /// Out-of-bag scores; see [`Outcome::out_of_bag`].
-    pub out_of_bag: Option<Vec<f64>>,
-    /// Ranking quality of each tree; see [`Outcome::strength`].
-    pub strength: Option<Vec<TreeStrength>>,
-}
 
 /// A training run in progress.
 pub struct Training<'a> {
     request: &'a TrainRequest,
-    /// The model with all trees so far, unless they are streamed to a file.
+    /// The model so far, without the trees that were streamed to a file.
     model: Model,
-    /// Number of trees that come from the start model. They precede the trees of this training run.
-    start_trees: usize,
     log: Vec<LogEntry>,
     /// The file that trees are streamed to. `None` means that they are kept in the model.
     file: Option<ModelWriter>,
-    /// Size of the trees grown so far, without the start model.
-    size: ModelSize,
     /// Time spent per phase so far.
     pub seconds: PhaseSeconds,
     begun: Instant,
-    /// Seconds that training took before it was interrupted and resumed.
+    /// Seconds that training took in earlier stages, and before it was interrupted and resumed.
     before: f64,
     /// Seconds spent writing trees to the model file.
     writing: f64,
+    /// The stage in progress, from 1.
+    stage: u32,
+    /// Number of finished rounds of the stage.
+    round: u32,
+    /// Number of the first part of the stage.
+    first_part: usize,
+    /// Size of the trees of the stage so far.
+    size: ModelSize,
+    /// The rest of a checkpoint whose stage has not begun yet.
+    resumed: Option<CheckpointState>,
+    best: Option<BestRound>,
+    best_models: Vec<BestModel>,
+}
+
+/// A stage that is about to run.
+pub struct Stage<'s, 'm> {
+    /// Number of the stage, from 1.
+    pub number: u32,
+    /// The parameters of the stage. The parts differ in their seeds only.
+    pub parameters: &'s Parameters,
+    /// The parts to train.
+    pub members: &'s mut Members<'m>,
+    /// Whether the parts start from scores that may be better than all rounds: round 0 is then logged and counts.
+    pub has_start: bool,
 }
 
 /// Why training stopped.
@@ -77,24 +62,9 @@ enum StopReason {
     NoSplit,
 }
 
-/// Returns the trees that are being trained, which are in the last part (term of the model's sum).
-pub fn ensemble_of(model: &Model) -> &TreeEnsemble {
-    model
-        .parts
-        .last()
-        .and_then(|part| part.family.trees())
-        .expect("a model in training ends with a part of trees")
-}
-
-/// Like [`ensemble_of`], to change the trees.
-pub fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
-    let last = model.parts.last_mut().and_then(|part| part.family.trees_mut());
-    last.expect("a model in training ends with a part of trees")
-}
-
 impl<'a> Training<'a> {
     /// Creates a training run that begins with its first round or continues from its checkpoint. `model` is the model
-    /// before the first round.
+    /// before the first round, without the parts to be trained.
     pub fn open(
         request: &'a TrainRequest,
         model: Model,
@@ -103,23 +73,38 @@ impl<'a> Training<'a> {
     ) -> Result<Self> {
         let mut training = Training {
             request,
-            start_trees: ensemble_of(&model).trees.len(),
+            first_part: model.parts.len(),
             model,
             log: Vec::new(),
             file: None,
-            size: ModelSize::default(),
             seconds,
             begun: Instant::now(),
             before: 0.0,
             writing: 0.0,
+            stage: 1,
+            round: 0,
+            size: ModelSize::default(),
+            resumed: None,
+            best: None,
+            best_models: Vec::new(),
         };
-        if let Some(resumed) = find_checkpoint(request, &training.model, observer)? {
-            let configuration = std::mem::take(&mut training.model.configuration);
-            training.start_trees = resumed.start_trees;
-            training.model = Model { configuration, ..resumed.model };
-            training.before = resumed.log.last().map_or(0.0, |entry| entry.seconds);
-            training.log = resumed.log;
-        }
+        let (true, Some(plan)) = (request.resume, &request.checkpoint) else { return Ok(training) };
+        let Some(Resumed { model, state }) = resume(&plan.location, &training.model, &request.plan)? else {
+            observer.note(&format!("{}: no checkpoint yet; starting from scratch", plan.location));
+            return Ok(training);
+        };
+        let of_stage = match state.stage {
+            1 => String::new(),
+            stage => format!(" of stage {stage}"),
+        };
+        let round = state.round_of(&model);
+        observer.note(&format!("resuming from round {round}{of_stage} of {}", plan.location));
+        let configuration = std::mem::take(&mut training.model.configuration);
+        training.model = Model { configuration, ..model };
+        training.before = state.log.last().map_or(0.0, |entry| entry.seconds);
+        training.log.clone_from(&state.log);
+        (training.stage, training.round, training.first_part) = (state.stage, round, state.first_part);
+        training.resumed = Some(state);
         Ok(training)
     }
 
@@ -128,113 +113,200 @@ impl<'a> Training<'a> {
         &self.model
     }
 
-    /// Runs all remaining rounds.
-    pub fn run(mut self, learner: &mut dyn Learner, observer: &mut dyn Observer) -> Result<Outcome> {
-        self.file = self.model_file(learner)?;
-        self.replay(learner, observer)?;
-        observer.phase("training");
+    /// Returns the current model.
+    pub fn model_mut(&mut self) -> &mut Model {
+        &mut self.model
+    }
+
+    /// Returns the model and its copies at the best rounds of other metrics.
+    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut Model> {
+        let others = self.best_models.iter_mut().map(|best| &mut best.model);
+        std::iter::once(&mut self.model).chain(others)
+    }
+
+    /// Returns the number of the stage to run next, from 1. The parts of earlier stages are in the model.
+    pub fn next_stage(&self) -> u32 {
+        self.stage
+    }
+
+    /// Returns the parts of the stages that are finished, with those of the start model.
+    pub fn finished_parts(&self) -> &[Part] {
+        &self.model.parts[..self.first_part]
+    }
+
+    /// Runs all remaining rounds of a stage. Returns the results of the learners, in the order of the parts.
+    pub fn run(
+        &mut self,
+        mut stage: Stage<'_, '_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<LearnerOutputs>> {
+        let is_resumed = self.begin(&mut stage, observer)?;
+        observer.phase(&match self.request.plan.stages.len() {
+            1 => "training".to_owned(),
+            stages => format!("stage {} of {stages}", stage.number),
+        });
         if self.request.checkpoint.is_some() {
             interrupt::be_orderly(); // from now on, an interrupt writes a checkpoint
         }
         self.begun = Instant::now();
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
-        let stop = self.run_rounds(learner, &mut checkpoints, observer);
+        let stop = self.run_rounds(&mut stage, is_resumed, &mut checkpoints, observer);
         if let (Err(Error::Interrupted), Some(checkpoints)) = (&stop, &mut checkpoints) {
-            self.write_checkpoint(checkpoints)?;
+            self.write_checkpoint(checkpoints, stage.members)?;
             return Err(checkpoints.stopped(self.model.rounds));
         }
-        self.finish(stop?, learner, observer)
+        self.end(&stop?, stage, observer)
+    }
+
+    /// Adds the parts of a stage to the model, or continues those of a checkpoint. Returns whether it continues.
+    fn begin(&mut self, stage: &mut Stage<'_, '_>, observer: &mut dyn Observer) -> Result<bool> {
+        self.size = ModelSize::default();
+        let Some(state) = self.resumed.take() else {
+            (self.stage, self.round, self.first_part) = (stage.number, 0, self.model.parts.len());
+            self.model.parts.extend(stage.members.parts().cloned());
+            self.file = self.model_file(stage)?;
+            return Ok(false);
+        };
+        let kept = self.model.parts.split_off(self.first_part + stage.members.len());
+        for (number, part) in state.best.iter().zip(kept) {
+            stage.members.restore_best(*number, part.family);
+        }
+        let parts = &mut self.model.parts[self.first_part..];
+        for (number, (part, start)) in parts.iter().zip(stage.members.parts()).enumerate() {
+            if !state.best.contains(&number) && !continues(&part.family, &start.family) {
+                return Err(state.started_otherwise(self.request, number));
+            }
+        }
+        let begun = Instant::now();
+        let count: u64 = parts.iter().map(|part| rounds_in(&part.family)).sum();
+        if self.round > 0 {
+            let meter = observer.begin("replaying trees", count, "trees");
+            for (learner, part) in stage.members.learners().zip(&*parts) {
+                learner.replay(&part.family, &*meter)?;
+            }
+        }
+        for (number, part) in parts.iter_mut().enumerate() {
+            let start = stage.members.parts().nth(number).map_or(0, |start| rounds_in(&start.family));
+            if let Some(ensemble) = part.family.trees() {
+                ensemble.trees[start as usize..].iter().for_each(|tree| self.size.add(tree));
+                let is_behind = (ensemble.trees.len() as u64) < start + u64::from(self.round);
+                let is_ended = is_behind && stage.members.best().all(|(best, _)| best != number);
+                if is_ended {
+                    stage.members.end(number);
+                }
+            }
+        }
+        self.seconds.load += begun.elapsed().as_secs_f64();
+        Ok(true)
     }
 
     fn run_rounds(
         &mut self,
-        learner: &mut dyn Learner,
+        stage: &mut Stage<'_, '_>,
+        is_resumed: bool,
         checkpoints: &mut Option<Checkpoints>,
         observer: &mut dyn Observer,
     ) -> Result<StopReason> {
-        learner.start(self.model.rounds + 1)?;
-        if self.request.start.is_some() && self.model.rounds == 0 && self.log.is_empty() {
-            // The start model alone is logged as round 0, because it may be better than all later rounds.
-            self.enter(0, learner.evaluate(0)?, observer);
+        stage.members.start(self.round + 1)?;
+        if stage.has_start && !(is_resumed && self.has_entries()) && self.round == 0 {
+            // The start alone is logged as round 0, because it may be better than all later rounds.
+            let values = stage.members.evaluate(0)?;
+            self.enter(stage, values, observer);
         }
         loop {
-            if self.is_due_to_stop() {
+            if self.is_due_to_stop(stage.parameters) {
                 return Ok(StopReason::Early);
             }
-            if self.model.rounds >= self.request.parameters.num_trees {
+            if self.round >= stage.parameters.num_trees {
                 return Ok(StopReason::Complete);
             }
             interrupt::check()?;
-            let round = self.model.rounds + 1;
-            let Some(tree) = learner.round(round)? else { return Ok(StopReason::NoSplit) };
-            // On a cluster, the evaluation can be interrupted. The tree is added only afterwards, so that a checkpoint
+            let round = self.round + 1;
+            let Some(updates) = stage.members.round(round)? else { return Ok(StopReason::NoSplit) };
+            // On a cluster, the evaluation can be interrupted. The round is added only afterwards, so that a checkpoint
             // never contains half a round.
-            let values = learner.evaluate(round)?;
-            self.add(tree)?;
-            self.enter(round, values, observer);
+            let values = stage.members.evaluate(round)?;
+            let replaced = self.add(updates)?;
+            self.enter(stage, values, observer);
+            if let Some(best) = self.best_round(stage.parameters) {
+                let parts = &self.model.parts[self.first_part..];
+                stage.members.keep_best(parts, &replaced, best.round == round);
+            }
             if let Some(checkpoints) = checkpoints
                 && checkpoints.is_due(round)
             {
-                self.write_checkpoint(checkpoints)?;
+                self.write_checkpoint(checkpoints, stage.members)?;
             }
         }
     }
 
-    /// Adds the tree of the next round to the model or to the model file.
-    fn add(&mut self, tree: Tree) -> Result<()> {
+    /// Adds a round to the model or to the model file. Returns which parts were replaced.
+    fn add(&mut self, updates: Vec<Option<PartUpdate>>) -> Result<Vec<bool>> {
         self.model.rounds += 1;
-        self.size.add(&tree);
-        match &mut self.file {
-            None => ensemble_of_mut(&mut self.model).trees.push(tree),
-            Some(file) => {
-                let begun = Instant::now();
-                file.write_tree(&tree)?;
-                self.writing += begun.elapsed().as_secs_f64();
+        self.round += 1;
+        let mut replaced = vec![false; updates.len()];
+        for (number, update) in updates.into_iter().enumerate() {
+            let part = &mut self.model.parts[self.first_part + number].family;
+            match (update, &mut self.file) {
+                (None, _) => {}
+                (Some(PartUpdate::Whole(content)), _) => {
+                    *part = content;
+                    replaced[number] = true;
+                }
+                (Some(PartUpdate::Tree(tree)), None) => {
+                    self.size.add(&tree);
+                    let ensemble = part.trees_mut();
+                    ensemble.expect("a part that grows by trees is an ensemble of trees").trees.push(tree);
+                }
+                (Some(PartUpdate::Tree(tree)), Some(file)) => {
+                    self.size.add(&tree);
+                    let begun = Instant::now();
+                    file.write_tree(&tree)?;
+                    self.writing += begun.elapsed().as_secs_f64();
+                }
             }
         }
-        Ok(())
+        Ok(replaced)
     }
 
     /// Adds the values of a round to the log and passes them to the observer.
-    fn enter(&mut self, round: u32, values: Vec<LogValue>, observer: &mut dyn Observer) {
+    fn enter(&mut self, stage: &Stage<'_, '_>, values: Vec<LogValue>, observer: &mut dyn Observer) {
         let seconds = self.before + self.begun.elapsed().as_secs_f64();
         let first = self.log.len();
         self.log.extend(values.into_iter().map(|LogValue { split, metric, value }| LogEntry {
-            round,
+            stage: stage.number,
+            round: self.round,
             split,
             metric: metric.to_string(),
             value,
             seconds,
         }));
-        observer.round(round, self.request.parameters.num_trees, &self.log[first..]);
+        observer.round(self.round, stage.parameters.num_trees, &self.log[first..]);
     }
 
-    fn replay(&mut self, learner: &mut dyn Learner, observer: &mut dyn Observer) -> Result<()> {
-        let trees = &ensemble_of(&self.model).trees[self.start_trees..];
-        if trees.is_empty() {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        let meter = observer.begin("replaying trees", trees.len() as u64, "trees");
-        learner.replay(trees, &*meter)?;
-        trees.iter().for_each(|tree| self.size.add(tree));
-        self.seconds.load += begun.elapsed().as_secs_f64();
-        Ok(())
+    fn write_checkpoint(&self, checkpoints: &mut Checkpoints, members: &Members<'_>) -> Result<()> {
+        let state = CheckpointState {
+            stage: self.stage,
+            first_part: self.first_part,
+            round: Some(self.round),
+            best: members.best().map(|(number, _)| number).collect(),
+            log: self.log.clone(),
+        };
+        let kept: Vec<PartFamily> = members.best().map(|(_, content)| content.clone()).collect();
+        checkpoints.write(&self.model, &kept, &state)
     }
 
-    fn write_checkpoint(&self, checkpoints: &mut Checkpoints) -> Result<()> {
-        checkpoints.write(&self.model, self.start_trees, &self.log)
-    }
-
-    /// Returns the file to stream trees to, or `None` if a checkpoint or early stopping needs them again. Streaming
-    /// saves memory, because deep trees are large.
-    fn model_file(&self, learner: &dyn Learner) -> Result<Option<ModelWriter>> {
+    /// Returns the file to stream trees to, or `None` if there are several parts, or a checkpoint or early stopping
+    /// needs the trees again. Streaming saves memory, because deep trees are large.
+    fn model_file(&self, stage: &mut Stage<'_, '_>) -> Result<Option<ModelWriter>> {
         match &self.request.stream_to {
             Some(location @ Location::Local(_))
-                if learner.can_stream()
+                if self.model.parts.len() == 1
+                    && self.request.plan.only().is_some()
+                    && stage.members.first().can_stream()
                     && self.request.checkpoint.is_none()
                     && self.request.best_for.is_empty()
-                    && self.request.parameters.early_stopping_rounds.is_none() =>
+                    && stage.parameters.early_stopping_rounds.is_none() =>
             {
                 ModelWriter::create(location, &self.model.features).map(Some)
             }
@@ -242,47 +314,99 @@ impl<'a> Training<'a> {
         }
     }
 
-    fn is_due_to_stop(&self) -> bool {
-        let Some(patience) = self.request.parameters.early_stopping_rounds else { return false };
-        self.best().is_some_and(|best| self.model.rounds >= best.round + patience)
+    fn is_due_to_stop(&self, parameters: &Parameters) -> bool {
+        let Some(patience) = parameters.early_stopping_rounds else { return false };
+        self.best_round(parameters).is_some_and(|best| self.round >= best.round + patience)
     }
 
-    /// Returns the best round according to the first metric on the first validation set. `None` if early stopping is
-    /// off.
-    fn best(&self) -> Option<BestRound> {
-        self.request.parameters.early_stopping_rounds?;
+    fn has_entries(&self) -> bool {
+        self.log.iter().any(|entry| entry.stage == self.stage)
+    }
+
+    /// Returns the best round of the stage according to the first metric on the first validation set. `None` if early
+    /// stopping is off.
+    fn best_round(&self, parameters: &Parameters) -> Option<BestRound> {
+        parameters.early_stopping_rounds?;
         let set = self.request.validation.first()?;
-        BestRound::of(&self.log, &set.name, self.request.parameters.metrics.first()?)
+        let first = self.log.partition_point(|entry| entry.stage < self.stage);
+        BestRound::of(&self.log[first..], &set.name, parameters.metrics.first()?)
     }
 
-    /// Creates the outcome. With early stopping, only the trees up to the best round are kept.
-    fn finish(
-        mut self,
-        stop: StopReason,
-        learner: &mut dyn Learner,
+    /// Ends a stage. With early stopping, only the rounds up to the best one are kept.
+    fn end(
+        &mut self,
+        stop: &StopReason,
+        stage: Stage<'_, '_>,
         observer: &mut dyn Observer,
-    ) -> Result<Outcome> {
-        if self.size.leaves == self.size.trees {
-            return Err(learner.no_split());
+    ) -> Result<Vec<LearnerOutputs>> {
+        let Stage { number, parameters, members, .. } = stage;
+        let is_without_splits = self.size.trees > 0 && self.size.leaves == self.size.trees
+            || matches!(stop, StopReason::NoSplit) && self.round == 0;
+        if is_without_splits && number == 1 {
+            return Err(members.first().no_split());
         }
-        let (best, rounds) = (self.best(), self.model.rounds);
+        let (best, rounds) = (self.best_round(parameters), self.round);
+        let of_stage =
+            if self.request.plan.stages.len() > 1 { format!("stage {number}: ") } else { String::new() };
         if matches!(stop, StopReason::NoSplit) {
-            observer.note(&format!("stopped after {rounds} trees: no further split has a gain"));
+            observer.note(&format!("{of_stage}stopped after {rounds} trees: no further split has a gain"));
         }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
+            let start = if number == 1 { "the start model" } else { "the earlier stages" };
             observer.note(&match best.round {
-                0 => format!("{prefix}none of {rounds} rounds is better than the start model"),
-                round => format!("{prefix}the best round is {round} of {rounds}"),
+                0 => format!("{of_stage}{prefix}none of {rounds} rounds is better than {start}"),
+                round => format!("{of_stage}{prefix}the best round is {round} of {rounds}"),
             });
         }
         let last = best.map_or(rounds, |best| best.round);
-        let best_models = self.request.best_models(&self.model, self.start_trees, &self.log)?;
-        if best.is_some() {
-            keep_rounds(&mut self.model, self.start_trees, last);
+        if number as usize == self.request.plan.stages.len() {
+            self.best_models = self.best_models(members)?;
         }
-        self.seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
-        let LearnerOutputs { out_of_bag, strength } = learner.finish(last);
+        if best.is_some() {
+            for (number, part) in self.model.parts[self.first_part..].iter_mut().enumerate() {
+                members.rewind(number, &mut part.family, last);
+            }
+        }
+        let is_empty = |part: &Part| part.family.trees().is_some_and(|ensemble| ensemble.trees.is_empty());
+        if self.first_part > 0
+            && self.file.is_none()
+            && (last == 0 || is_without_splits)
+            && (is_without_splits || self.model.parts[self.first_part..].iter().all(is_empty))
+        {
+            self.model.parts.truncate(self.first_part); // the start alone is best
+        }
+        let spent = self.begun.elapsed().as_secs_f64();
+        self.seconds.train += spent - self.writing;
+        self.before += spent;
+        self.best = best;
+        let outputs = members.learners().map(|learner| learner.finish(last)).collect();
+        (self.stage, self.round, self.first_part) = (number + 1, 0, self.model.parts.len());
+        Ok(outputs)
+    }
+
+    /// Returns the models at the best rounds of the requested metrics.
+    fn best_models(&self, members: &Members<'_>) -> Result<Vec<BestModel>> {
+        if let (Some(metric), Some(_)) = (self.request.best_for.first(), members.best().next()) {
+            return Err(Error::usage(
+                format_args!(
+                    "--model-for {metric}: every round replaces the model, and only the best one is kept"
+                ),
+                "remove --model-for, and list the metric first in the parameter metric",
+            ));
+        }
+        let start_trees: Vec<usize> = members.parts().map(|part| rounds_in(&part.family) as usize).collect();
+        let first = self.log.partition_point(|entry| entry.stage < self.stage);
+        self.request.best_models(&self.log[first..], |last| {
+            let mut model = self.model.clone();
+            keep_rounds(&mut model, self.first_part, &start_trees, last);
+            model
+        })
+    }
+
+    /// Creates the outcome after the last stage.
+    pub fn finish(mut self, outputs: LearnerOutputs) -> Result<Outcome> {
+        let LearnerOutputs { out_of_bag, strength } = outputs;
         let written = match self.file.take() {
             None => None,
             Some(file) => {
@@ -290,7 +414,28 @@ impl<'a> Training<'a> {
                 Some(self.size)
             }
         };
-        let Training { model, log, seconds, .. } = self;
+        let Training { model, log, best, best_models, seconds, .. } = self;
         Ok(Outcome { model, written, log, best, out_of_bag, strength, best_models, seconds })
     }
 }
+
+/// Returns whether the content of a part may come from rounds that began with `start`.
+fn continues(content: &PartFamily, start: &PartFamily) -> bool {
+    match (content.trees(), start.trees()) {
+        (Some(content), Some(start)) => {
+            content.combine == start.combine
+                && content.base_feature == start.base_feature
+                && content.base_score == start.base_score
+                && content.trees.get(..start.trees.len()) == Some(&start.trees[..])
+        }
+        _ => content.kind() == start.kind(),
+    }
+}
+
+/// Returns the number of trees of a part.
+fn rounds_in(content: &PartFamily) -> u64 {
+    content.trees().map_or(0, |ensemble| ensemble.trees.len() as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 const OF_ROWS: u64 = 0x7377_6F52;
 
 /// Samples the rows of a tree. Returns ascending row numbers by partition, or `None` for all rows. `limit` is the
-/// maximum sampled key from [`draw_limit`]; it is required if `rows` are not the whole dataset.
+/// maximum sampled key from [`draw_limit`]; it is required if `rows` are not the whole dataset. If all trees have the
+/// same sample, it is that of tree 1.
 pub fn draw_rows(
     sampling: &RowSampling,
     seed: u64,
@@ -21,6 +22,7 @@ pub fn draw_rows(
     if !sampling.leaves_out() {
         return None;
     }
+    let tree = sampled_tree(sampling, tree);
     let key = |number: u64| key_of(seed, tree, number);
     let keys: Vec<Vec<u64>> = rows
         .par_iter()
@@ -51,8 +53,14 @@ pub fn draw_limit(sampling: &RowSampling, seed: u64, rows: u64, queries: u64, tr
         Sampling::Rows => rows,
         Sampling::Queries => queries,
     };
+    let tree = sampled_tree(sampling, tree);
     let keys = || (0..count).map(|number| key_of(seed, tree, number)).collect();
     sampling.leaves_out().then(|| greatest_drawn(sampling, keys()))
+}
+
+/// Returns the tree whose sample a tree has.
+fn sampled_tree(sampling: &RowSampling, tree: u64) -> u64 {
+    if sampling.per_run { 1 } else { tree }
 }
 
 fn key_of(seed: u64, tree: u64, number: u64) -> u64 {

@@ -8,6 +8,7 @@ use planetree_data::source::LabelledRows;
 use rayon::prelude::*;
 
 /// The scores of all rows, by partition.
+#[derive(Debug, Clone)]
 pub struct Scores {
     partitions: Vec<Vec<f64>>,
 }
@@ -33,6 +34,13 @@ impl Scores {
     pub fn divided_by(&self, number: f64) -> Self {
         let divide = |scores: &Vec<f64>| scores.iter().map(|score| score / number).collect();
         Scores { partitions: self.partitions.par_iter().map(divide).collect() }
+    }
+
+    /// Adds weighted scores of the same rows.
+    pub fn add_weighted(&mut self, weight: f64, others: &Scores) {
+        self.partitions.par_iter_mut().zip(&others.partitions).for_each(|(scores, others)| {
+            scores.iter_mut().zip(others).for_each(|(score, other)| *score += weight * other);
+        });
     }
 
     /// Adds a tree to the scores of the rows that it was grown from. These rows are already sorted by leaf.

@@ -1,4 +1,5 @@
-//! Validation sets. Their scores are updated with every tree, and all metrics are computed after each round.
+//! Validation sets. Their scores are updated in every round, and all metrics are computed after each round. The rows of
+//! a set are shared by all parts that are trained at the same time; each part has scores of its own.
 
 use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, read_rows};
@@ -11,13 +12,19 @@ use planetree_model::model::{Branch, Tree};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// A validation set.
-pub struct ValidationSet {
+/// The rows of a validation set.
+pub struct ValidationData {
     /// The name in the log.
     pub name: String,
     features: Features,
-    scores: Scores,
     metrics: Metrics,
+}
+
+/// A validation set with the scores of one part.
+pub struct ValidationSet {
+    /// The rows.
+    pub data: Arc<ValidationData>,
+    scores: Scores,
 }
 
 /// Metrics that are computed for the same rows in every round.
@@ -62,29 +69,67 @@ enum Features {
     Values { rows: Vec<LabelledRows>, partitions: Vec<Vec<f32>>, width: usize },
 }
 
-impl ValidationSet {
+impl ValidationData {
     /// Reads a validation set. `thresholds_are_cuts` means that trees split only between bins, so that codes suffice.
+    /// `label` maps the labels of the data to those that metrics compare with.
     pub fn load<L: Sync>(
         name: &str,
         source: &LabelledData,
-        binning: &Binning,
+        binning: &Arc<Binning>,
         thresholds_are_cuts: bool,
         parameters: &Parameters<L>,
-        start: &dyn Fn(&[LabelledRows]) -> Result<Scores>,
+        label: impl Fn(f32) -> f32,
     ) -> Result<Self> {
-        let features = if thresholds_are_cuts {
+        let mut features = if thresholds_are_cuts {
             Features::Coded(BinnedData::by_bins(source, binning)?)
         } else {
             read_values(source, binning)?
         };
-        let rows = features.rows();
-        let metrics = Metrics::new(parameters, rows)?;
-        Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
+        for rows in features.rows_mut() {
+            rows.labels.iter_mut().for_each(|old| *old = label(*old));
+        }
+        let metrics = Metrics::new(parameters, features.rows())?;
+        Ok(ValidationData { name: name.to_owned(), metrics, features })
+    }
+
+    /// Returns the labels and queries of all rows.
+    pub fn rows(&self) -> &[LabelledRows] {
+        self.features.rows()
+    }
+
+    /// Computes the metrics of scores.
+    pub fn evaluate(&self, scores: &Scores) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), scores)
+    }
+
+    /// Frees the query ids, which are not needed for evaluation.
+    pub fn forget_queries(&mut self) {
+        self.features.rows_mut().iter_mut().for_each(|rows| rows.query_keys = Vec::new());
+    }
+
+    /// Returns the number of the first row whose score is not finite, counted from 1. `None` if all are finite.
+    pub fn not_finite(&self, scores: &Scores) -> Option<u64> {
+        self.rows().par_iter().enumerate().find_map_first(|(partition, rows)| {
+            let row = scores.partition(partition).iter().position(|score| !score.is_finite())?;
+            Some(rows.first + row as u64 + 1)
+        })
+    }
+}
+
+impl ValidationSet {
+    /// Creates a set with the scores before the first round.
+    pub fn new(data: Arc<ValidationData>, scores: Scores) -> Self {
+        ValidationSet { data, scores }
+    }
+
+    /// Returns the current scores.
+    pub fn scores(&self) -> &Scores {
+        &self.scores
     }
 
     /// Adds the predictions of a tree to the scores of all rows.
     pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
-        match &self.features {
+        match &self.data.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
             Features::Values { partitions, width, .. } => {
                 self.scores.add_values(|partition, row| {
@@ -97,7 +142,7 @@ impl ValidationSet {
 
     /// Computes the metrics of the current scores.
     pub fn evaluate(&self) -> Vec<Mean> {
-        self.metrics.evaluate(self.features.rows(), &self.scores)
+        self.data.evaluate(&self.scores)
     }
 
     /// Returns the predictions of a tree for all rows. `coded` computes the predictions for one partition if the set
@@ -107,7 +152,7 @@ impl ValidationSet {
         tree: &Tree,
         coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
     ) -> Result<Scores> {
-        let values = (0..self.features.rows().len()).into_par_iter().map(|partition| match &self.features {
+        let values = (0..self.rows().len()).into_par_iter().map(|partition| match &self.data.features {
             Features::Coded(data) => coded(data, partition),
             Features::Values { partitions, width, .. } => {
                 Ok(partitions[partition].chunks_exact(*width).map(|row| value_of(tree, row)).collect())
@@ -119,7 +164,7 @@ impl ValidationSet {
     /// Computes scores query by query. `score` gets the feature values of a query, row by row, and the number of values
     /// per row. The set must have been loaded with its values.
     pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
-        let of_partition = |(rows, partition): (&LabelledRows, usize)| match &self.features {
+        let of_partition = |(rows, partition): (&LabelledRows, usize)| match &self.data.features {
             Features::Coded(_) => vec![0.0; rows.len()],
             Features::Values { partitions, width, .. } => {
                 let values = &partitions[partition];
@@ -129,30 +174,21 @@ impl ValidationSet {
                 rows.queries().flat_map(of_query).collect()
             }
         };
-        let rows = self.features.rows();
+        let rows = self.rows();
         Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
     }
 
     /// Returns the binned data if the set was loaded as codes.
     pub fn coded(&self) -> Option<&BinnedData> {
-        match &self.features {
+        match &self.data.features {
             Features::Coded(data) => Some(data),
             Features::Values { .. } => None,
         }
     }
 
-    /// Returns the number of the first row whose score is not finite, counted from 1. `None` if all are finite.
-    pub fn not_finite(&self) -> Option<u64> {
-        let rows = self.features.rows();
-        rows.par_iter().enumerate().find_map_first(|(partition, rows)| {
-            let row = self.scores.partition(partition).iter().position(|score| !score.is_finite())?;
-            Some(rows.first + row as u64 + 1)
-        })
-    }
-
     /// Returns the labels and queries of all rows.
     pub fn rows(&self) -> &[LabelledRows] {
-        self.features.rows()
+        self.data.rows()
     }
 
     /// Adds predictions to the scores of all rows.
@@ -160,25 +196,9 @@ impl ValidationSet {
         self.scores.add_values(|partition, row| values.partition(partition)[row]);
     }
 
-    /// Computes the metrics of a mean over `trees` trees, whose predictions have been added to the scores.
-    pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
-        self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
-    }
-
-    /// Computes the metrics of other scores for the same rows.
-    pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
-        self.metrics.evaluate(self.features.rows(), scores)
-    }
-}
-
-impl ValidationSet {
-    /// Frees the query ids, which are not needed for evaluation.
-    pub fn forget_queries(&mut self) {
-        let rows = match &mut self.features {
-            Features::Coded(data) => &mut data.rows,
-            Features::Values { rows, .. } => rows,
-        };
-        rows.iter_mut().for_each(|rows| rows.query_keys = Vec::new());
+    /// Returns the scores of a mean over `trees` trees, whose predictions have been added to the scores.
+    pub fn mean_scores(&self, trees: u32) -> Scores {
+        self.scores.divided_by(f64::from(trees.max(1)))
     }
 }
 
@@ -186,6 +206,13 @@ impl Features {
     fn rows(&self) -> &[LabelledRows] {
         match self {
             Features::Coded(data) => &data.rows,
+            Features::Values { rows, .. } => rows,
+        }
+    }
+
+    fn rows_mut(&mut self) -> &mut [LabelledRows] {
+        match self {
+            Features::Coded(data) => &mut data.rows,
             Features::Values { rows, .. } => rows,
         }
     }

@@ -3,7 +3,7 @@
 //! of the rows agree. The gain of a split is the sum of the scores of both sides minus the score of the node.
 
 /// A split criterion: which sums over rows it needs, and how it scores them.
-pub trait Criterion: Sync {
+pub trait Criterion: Send + Sync {
     /// Target of a row, such as its class.
     type Row: Copy + Default + Send + Sync;
     /// Sums over a set of rows.

@@ -9,12 +9,13 @@ use super::{OUT_OF_BAG, sample, trees_in_a_scan, values_of};
 use crate::bins::BinnedData;
 use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{
-    ForestTree, Learner, LearnerOutputs, LogValue, TrainRequest, TreeGrower, TreeStrength, ValidationSet,
-    misfit, no_split,
+    ForestTree, Learner, LearnerOutputs, LogValue, PartUpdate, Scores, TrainRequest, TreeGrower,
+    TreeStrength, ValidationSet, misfit, no_split,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
-use planetree_model::model::Tree;
+use planetree_model::model::{PartFamily, Tree};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Learner that grows independent trees.
@@ -32,6 +33,8 @@ pub struct ForestLearner<'a> {
     lanes: Option<CodeLanes>,
     validation: Vec<ValidationSet>,
     out_of_bag: Option<OutOfBag>,
+    /// Whether the metrics of out-of-bag scores are logged.
+    logs_out_of_bag: bool,
     /// Strength of the trees so far, which is the expected NDCG after each split; `None` if not requested.
     strength: Option<Vec<TreeStrength>>,
 }
@@ -65,6 +68,7 @@ impl<'a> ForestLearner<'a> {
             lanes,
             validation,
             out_of_bag,
+            logs_out_of_bag: request.out_of_bag,
             strength,
         })
     }
@@ -117,7 +121,7 @@ impl<'a> ForestLearner<'a> {
         enter("train", self.data, &sample::draw(parameters, &self.data.rows, number.into()))?;
         for set in &self.validation {
             if let Some(data) = set.coded() {
-                enter(&set.name, data, &(0..data.row_count() as u32).collect::<Vec<_>>())?;
+                enter(&set.data.name, data, &(0..data.row_count() as u32).collect::<Vec<_>>())?;
             }
         }
         Ok(())
@@ -125,7 +129,8 @@ impl<'a> ForestLearner<'a> {
 }
 
 impl Learner for ForestLearner<'_> {
-    fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()> {
+    fn replay(&mut self, part: &PartFamily, meter: &dyn Meter) -> Result<()> {
+        let trees = part.trees().into_iter().flat_map(|ensemble| &ensemble.trees);
         for (number, tree) in (1..).zip(trees) {
             let grown = ForestTree::of_model(tree, &self.data.binning).ok_or_else(misfit)?;
             self.add_scores(number, &grown, tree)?;
@@ -138,7 +143,7 @@ impl Learner for ForestLearner<'_> {
         Ok(())
     }
 
-    fn round(&mut self, round: u32) -> Result<Option<Tree>> {
+    fn round(&mut self, round: u32) -> Result<Option<PartUpdate>> {
         if self.grown.is_empty() {
             self.grown = self.grow_batch(round)?.into();
         }
@@ -146,24 +151,36 @@ impl Learner for ForestLearner<'_> {
         let tree = grown.to_model();
         self.add_scores(round, &grown, &tree)?;
         self.current = self.parameters.learner.tree_strength.then_some(grown);
-        Ok(Some(tree))
+        Ok(Some(PartUpdate::Tree(tree)))
     }
 
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
         let mut values = Vec::new();
-        if let Some(out_of_bag) = &self.out_of_bag {
+        if let Some(out_of_bag) = self.out_of_bag.as_ref().filter(|_| self.logs_out_of_bag) {
             let means = out_of_bag.evaluate(self.parameters, out_of_bag.rows(self.data))?;
             values.extend(LogValue::of_means(OUT_OF_BAG, &means));
         }
         for set in &self.validation {
-            values.extend(LogValue::of_means(&set.name, &set.evaluate_mean(round)));
+            let name = &set.data.name;
+            values.extend(LogValue::of_means(name, &set.data.evaluate(&set.mean_scores(round))));
             if let Some(tree) = &self.current {
                 let scores = values_of(set, tree, &tree.to_model(), self.lanes.as_ref())?;
-                values
-                    .extend(LogValue::of_means(&format!("{}.tree", set.name), &set.evaluate_others(&scores)));
+                values.extend(LogValue::of_means(&format!("{name}.tree"), &set.data.evaluate(&scores)));
             }
         }
         Ok(values)
+    }
+
+    fn training_scores(&self) -> Option<&Scores> {
+        None // a forest is trained on the labels and needs no scores of its rows
+    }
+
+    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores> {
+        Cow::Owned(self.validation[set].mean_scores(round))
+    }
+
+    fn leaves_threads_idle(&self) -> bool {
+        false // trees are independent, so a forest alone uses all threads
     }
 
     fn can_stream(&self) -> bool {
@@ -179,6 +196,6 @@ impl Learner for ForestLearner<'_> {
     }
 
     fn no_split(&self) -> Error {
-        no_split(self.request, self.data)
+        no_split(self.request, &self.parameters.learner.tree, self.data)
     }
 }

@@ -22,22 +22,22 @@ mod sample;
 mod view;
 
 use crate::bins::BinnedData;
-use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling};
+use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Observer, OpenedData, Outcome, Scores, TrainRequest, Training, ValidationSet, open, value_of,
-    warn_of_leakage,
+    ForestTree, Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationData,
+    ValidationSet, value_of,
 };
 use crate::objective::check_gains;
 use grower::grower;
 use learner::ForestLearner;
 use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
-use planetree_data::source::{LabelledData, LabelledRows};
+use planetree_data::source::LabelledRows;
 use planetree_metric::MOST_GAIN;
-use planetree_model::model::{Combine, Model, Origin, Part, Tree, TreeEnsemble};
+use planetree_model::model::{Combine, PartFamily, Tree, TreeEnsemble};
 use planetree_model::predict::win_rates;
 use route::ForestRouter;
-use std::time::Instant;
+use std::sync::Arc;
 use view::{CodeLanes, PartitionView};
 
 /// Name of the out-of-bag rows in the log, used like the name of a validation set.
@@ -50,14 +50,19 @@ fn trees_in_a_scan() -> u32 {
 
 /// Returns the memory per row, in bytes, not counting the row's codes. It covers the label, the target, and two row
 /// indices for every tree that is being grown. Listwise trees and out-of-bag scores need more.
-fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
+pub fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     let at_a_time = if parameters.learner.criterion.listwise().is_some() {
         listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
     } else {
         0
     };
-    let out_of_bag = if request.out_of_bag { 8 + 4 + 16 } else { 0 };
+    let out_of_bag = if wants_out_of_bag(request) { 8 + 4 + 16 } else { 0 };
     4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + out_of_bag
+}
+
+/// Returns whether out-of-bag scores are computed, as an output or as the start of the next stage.
+fn wants_out_of_bag(request: &TrainRequest) -> bool {
+    request.out_of_bag || request.plan.stage_start == StageStart::OutOfBag
 }
 
 /// Grows the trees whose numbers are in the range `trees`.
@@ -72,39 +77,45 @@ pub fn grow_trees(
     grower(parameters, data, ROOM)?.grow_batch(trees, &draw)
 }
 
-/// Trains a forest.
-pub fn train(
-    request: &TrainRequest,
-    parameters: &ForestSettings,
+/// Creates the learner of a forest, and the part before its first round.
+pub fn learner<'a>(
+    context: &StageContext<'a>,
+    parameters: &'a ForestSettings,
+    input: &'a MemberInput,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
-    if request.start.is_some() {
+) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+    let (request, data) = (context.request, &input.data);
+    if input.start.is_some() {
         return Err(Error::usage(
             "a forest cannot continue from a model: its trees are independent",
             "remove --start-model, or set ensemble=boost",
         ));
     }
     check_strength(request, parameters)?;
-    let mut opened = open(request, None, bytes_per_row(request, parameters), observer)?;
-    let begun = Instant::now();
-    sample::check(parameters, &opened.data.rows, &mut |text| observer.note(text))?;
-    check_leaf_scores(parameters, &opened.data)?;
-    note_clipped(parameters, opened.source.features(), observer);
-    let model = new_model(request, parameters, &opened)?;
-    let mut validation = validation_sets(request, parameters, &opened)?;
-    warn_of_leakage(std::mem::take(&mut opened.seen), &mut validation, &mut opened.validation, observer);
+    sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
+    check_leaf_scores(parameters, data)?;
+    note_clipped(parameters, context.sources.source.features(), observer);
+    let start =
+        |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
+    let validation: Vec<ValidationSet> = context.validation.iter().map(start).collect();
     if request.strength {
         let check = |rows: &[LabelledRows], name: &str| {
             check_gains(&parameters.learner.label_gain, rows).map_err(|problem| problem.at(name))
         };
-        check(&opened.data.rows, "the training data")?;
-        validation.iter().try_for_each(|set| check(set.rows(), &set.name))?;
+        check(&data.rows, "the training data")?;
+        validation.iter().try_for_each(|set| check(set.rows(), &set.data.name))?;
     }
-    let out_of_bag = out_of_bag(request, parameters, &opened)?;
-    let mut learner = ForestLearner::new(request, parameters, &opened.data, validation, out_of_bag)?;
-    let mut training = Training::open(request, model, opened.seconds, observer)?;
-    training.seconds.load += begun.elapsed().as_secs_f64();
-    training.run(&mut learner, observer)
+    let out_of_bag = match input.out_of_bag {
+        true => Some(out_of_bag(context, parameters, data)?),
+        false => None,
+    };
+    let combine = match parameters.learner.pairs_per_document {
+        None => Combine::Mean,
+        Some(_) => Combine::Wins,
+    };
+    let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
+    let learner = ForestLearner::new(request, parameters, data, validation, out_of_bag)?;
+    Ok((PartFamily::Trees(part), Box::new(learner)))
 }
 
 /// Checks the requirements of `--strength`: trees that rank whole queries, and binned features.
@@ -113,7 +124,7 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
     let problem = match request.strength {
         false => return Ok(()),
         true if parameters.learner.pairs_per_document.is_some() => {
-            "--strength: trees trained on pairs do not rank single documents"
+            "--strength: not available for forests trained on document pairs, whose trees score pairs, not documents"
         }
         true if parameters.learner.candidates.max_bin().is_none() => {
             "--strength: candidates without bins are not supported"
@@ -154,53 +165,12 @@ fn note_clipped(parameters: &ForestSettings, features: usize, observer: &mut dyn
     }
 }
 
-fn new_model(request: &TrainRequest, parameters: &ForestSettings, opened: &OpenedData) -> Result<Model> {
-    let combine = match parameters.learner.pairs_per_document {
-        None => Combine::Mean,
-        Some(_) => Combine::Wins,
-    };
-    let ensemble = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
-    Ok(Model {
-        intercept: 0.0,
-        parts: vec![Part::trees(ensemble)],
-        features: opened.model_features(),
-        configuration: request.parameters.to_toml(),
-        data: opened.data_used(request)?,
-        rounds: 0,
-        origin: Origin::default(),
-    })
-}
-
-fn validation_sets(
-    request: &TrainRequest,
-    parameters: &ForestSettings,
-    opened: &OpenedData,
-) -> Result<Vec<ValidationSet>> {
-    let named = request.validation.iter().zip(&opened.validation);
-    named.map(|(named, source)| load(&named.name, source, parameters, opened)).collect()
-}
-
-fn load(
-    name: &str,
-    source: &LabelledData,
-    parameters: &ForestSettings,
-    opened: &OpenedData,
-) -> Result<ValidationSet> {
-    let pairs = parameters.learner.pairs_per_document.is_some();
-    let cuts = opened.options.max_bin.is_some() && !pairs;
-    let start = |rows: &[LabelledRows]| Ok(Scores::constant(rows, 0.0));
-    ValidationSet::load(name, source, &opened.data.binning, cuts, parameters, &start)
-}
-
-/// Creates empty out-of-bag scores; returns `None` if they are not requested.
+/// Creates empty out-of-bag scores.
 fn out_of_bag(
-    request: &TrainRequest,
+    context: &StageContext<'_>,
     parameters: &ForestSettings,
-    opened: &OpenedData,
-) -> Result<Option<OutOfBag>> {
-    if !request.out_of_bag {
-        return Ok(None);
-    }
+    data: &BinnedData,
+) -> Result<OutOfBag> {
     if !parameters.learner.tree.sampling.leaves_out() && !parameters.learner.bootstrap {
         return Err(Error::usage(
             "every tree uses all rows: there are no out-of-bag rows",
@@ -215,9 +185,15 @@ fn out_of_bag(
                 "set bagging_by=queries, or remove --oob",
             ));
         }
-        Some(_) => Some(load(OUT_OF_BAG, &opened.source, parameters, opened)?),
+        Some(_) => {
+            let source = &context.sources.source;
+            let set =
+                ValidationData::load(OUT_OF_BAG, source, &data.binning, false, parameters, |label| label)?;
+            let scores = Scores::constant(set.rows(), 0.0);
+            Some(ValidationSet::new(Arc::new(set), scores))
+        }
     };
-    OutOfBag::new(parameters, &opened.data.rows, documents).map(Some)
+    OutOfBag::new(parameters, &data.rows, documents)
 }
 
 /// Returns the predictions of a tree for a validation set. They are leaf values, which are looked up by codes. If

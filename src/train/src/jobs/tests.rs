@@ -11,9 +11,10 @@ use std::sync::Arc;
 /// A share that lost its state produces the same sums as one that followed from the start.
 #[test]
 fn a_share_built_anew_says_what_the_one_before_said() {
-    let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
+    let plan = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
+    let parameters = plan.first();
     let boost = parameters.with(parameters.boost().unwrap().clone());
-    let options = BinOptions::of(&parameters);
+    let options = BinOptions::of(parameters);
     let values: Vec<Vec<f32>> =
         (0..3u32).map(|f| (0..200u32).map(|row| ((row * (7 + f)) % 41) as f32).collect()).collect();
     let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 fn parameters(settings: &[&str]) -> BoostSettings {
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
-    let parameters = load(None, None, &settings).unwrap();
+    let plan = load(None, None, &settings).unwrap();
+    let parameters = plan.first();
     parameters.with(parameters.boost().unwrap().clone())
 }
 

@@ -1,7 +1,7 @@
 //! Writes and reads the header of a model file: a JSON value with everything except the rows.
 
 use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
-use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part};
+use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part, PartRole};
 use planetree_base::error::{Error, Result};
 use planetree_data::table::TableReader;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ struct PartHeader {
     normalisation: Normalisation,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     configuration: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<PartRole>,
     /// Number of rows of this part in the file.
     rows: u64,
     /// Further settings, which depend on the family of the part.
@@ -84,6 +86,7 @@ pub fn header_text(
         weight: part.weight,
         normalisation: part.normalisation,
         configuration: part.configuration.clone(),
+        role: part.role,
         rows: *rows,
         settings: part.family.settings(),
     };
@@ -129,7 +132,7 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
     let rows = header.parts.iter().map(|part| part.rows).collect();
     let mut parts = Vec::with_capacity(header.parts.len());
     for (number, part) in header.parts.into_iter().enumerate() {
-        let PartHeader { name, kind, weight, normalisation, configuration, settings, .. } = part;
+        let PartHeader { name, kind, weight, normalisation, configuration, role, settings, .. } = part;
         let family = PartFamily::new(&kind, settings).ok_or_else(|| {
             Error::place(
                 table.location(),
@@ -141,7 +144,7 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
             )
         })?;
         let family = family.map_err(|error| invalid(format!("part {number} ({name}): {error}")))?;
-        parts.push(Part { name, weight, normalisation, configuration, family });
+        parts.push(Part { name, weight, normalisation, configuration, role, family });
     }
     let model = Model {
         intercept: header.intercept,

@@ -3,7 +3,9 @@
 use super::*;
 use crate::model::example;
 use crate::model::example::leaf;
-use crate::model::{Branch, Combine, Normalisation, Part, PartFamily, Split, TreeEnsemble};
+use crate::model::{
+    Branch, ClassBounds, Combine, Normalisation, Part, PartFamily, PartRole, Split, TreeEnsemble,
+};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ fn three_parts() -> Model {
         weight: 1e-300,
         normalisation: Normalisation::UnitVariance,
         configuration: "a = 1\n".to_owned(),
+        role: Some(PartRole { stage: 2, run: 3, class: Some(ClassBounds { at_most: 0, next: 2 }) }),
         ..other
     });
     model.parts.push(Part { weight: -2.0, family: PartFamily::Trees(empty), ..model.parts[0].clone() });
@@ -180,7 +183,7 @@ fn a_forged_file_is_rejected() {
             replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6]))),
         ),
         ("column tree has nulls", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
-        ("tree 7, node 0: trees are out of order", replaced("tree", integers([7; 6]))),
+        ("tree 7, node 0: tree numbers are not in ascending order", replaced("tree", integers([7; 6]))),
         ("part 0 (trees): negative tree: -1", replaced("tree", integers([-1; 6]))),
         ("tree 0, node 9: nodes are out of order", replaced("node", integers([0, 9, 2, 3, 4, 5]))),
         ("tree 0, node 0: nodes are out of order", replaced("node", integers([0; 6]))),

@@ -243,7 +243,7 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// Collects the cuts of each feature, twice if missing values are tried on both sides.
+    /// Collects the candidate cuts of each feature. If missing values are tried on both sides, each cut is listed twice.
     fn take_cuts(&mut self, node: u32, features: &[u32]) {
         let total = self.sums[node as usize];
         let ListBuffers { sums, cuts, used, steps } = &mut self.buffers;

@@ -308,7 +308,8 @@ impl<'a> Lists<'a> {
         self.worths[list as usize]
     }
 
-    /// Returns the ties of a list in descending order of score. Ties with equal scores are adjacent.
+    /// Returns the groups of tied documents in a list, in descending order of score. Groups of different leaves that
+    /// happen to have the same score are adjacent.
     #[inline]
     pub fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;

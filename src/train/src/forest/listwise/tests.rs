@@ -147,7 +147,8 @@ fn all_rows(data: &BinnedData) -> Vec<u32> {
 
 fn features_of(data: &BinnedData, per_node: &str) -> TreeFeatures {
     let set = [format!("features_per_node={per_node}")];
-    let parameters = crate::config::load(Some("rf-list"), None, &set).unwrap();
+    let plan = crate::config::load(Some("rf-list"), None, &set).unwrap();
+    let parameters = plan.first();
     TreeFeatures::draw(&parameters.with(parameters.forest().unwrap().clone()), &data.binning.layout, 3)
 }
 

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 fn parameters(set: &[&str]) -> ForestSettings {
     let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-    let parameters = load(Some("rf-point"), None, &set).unwrap();
+    let plan = load(Some("rf-point"), None, &set).unwrap();
+    let parameters = plan.first();
     parameters.with(parameters.forest().unwrap().clone())
 }
 

@@ -1,0 +1,98 @@
+//! Rejects requests whose settings conflict.
+
+use crate::bins::{BinnedData, FeatureBins};
+use crate::config::{BaseScore, LearnerParameters, Target};
+use crate::driver::TrainRequest;
+use planetree_base::error::{Error, Result};
+use planetree_model::model::{Model, ModelFeature};
+
+/// Rejects a request whose settings conflict, before anything is read.
+pub fn check(request: &TrainRequest) -> Result<()> {
+    let plan = &request.plan;
+    let has_forest = plan.stages.iter().any(|stage| stage.forest().is_some());
+    if let Some(custom) = &request.objective {
+        if has_forest {
+            return Err(Error::usage(
+                format_args!(
+                    "objective {}: forests are trained directly on the labels and do not take an objective",
+                    custom.name
+                ),
+                "use a boosting preset, such as planet",
+            ));
+        }
+        if plan.target != Target::Labels {
+            return Err(Error::usage(
+                format_args!(
+                    "objective {}: target = {} is learned by squared error",
+                    custom.name,
+                    plan.target.name()
+                ),
+                "remove target, or use the squared objective",
+            ));
+        }
+    }
+    if (request.out_of_bag || request.strength) && plan.only().is_none() {
+        return Err(Error::usage(
+            "out-of-bag scores and --strength are for a forest alone, not for models of several parts",
+            "remove --oob and --strength, or train the forest by itself",
+        ));
+    }
+    if request.start.is_some() {
+        check_start(request)?;
+    }
+    Ok(())
+}
+
+fn check_start(request: &TrainRequest) -> Result<()> {
+    match &request.plan.first().learner {
+        LearnerParameters::Forest(_) => Err(Error::usage(
+            "a forest cannot continue from a model: its trees are independent",
+            "remove --start-model, or set ensemble=boost",
+        )),
+        LearnerParameters::Boost(boost)
+            if !matches!(boost.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) =>
+        {
+            Err(Error::usage(
+                "base_score conflicts with --start-model, which has its own base score",
+                "remove base_score or --start-model",
+            ))
+        }
+        LearnerParameters::Boost(_) if request.plan.target != Target::Labels => Err(Error::usage(
+            format_args!(
+                "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
+                request.plan.target.name()
+            ),
+            "remove target or --start-model",
+        )),
+        LearnerParameters::Boost(_) => Ok(()),
+    }
+}
+
+/// Checks that a stage replaces missing values as the start model and earlier stages do, because a model has only one
+/// fill value per feature.
+pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &BinnedData) -> Result<()> {
+    if number == 1 && request.start.is_none() {
+        return Ok(());
+    }
+    let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
+    let Some((old, new)) = model.features.iter().zip(&data.binning.features).find(differs) else {
+        return Ok(());
+    };
+    let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
+    let (old_fill, new_fill) = (shown(old.fill), shown(new.fill));
+    let name = &old.name;
+    Err(match number {
+        1 => Error::usage(
+            format_args!(
+                "the start model replaces missing values of {name} by {old_fill}, this run by {new_fill}"
+            ),
+            "set missing as for the start model; a mean or median always comes from the training data",
+        ),
+        _ => Error::usage(
+            format_args!(
+                "stage {number} replaces missing values of {name} by {new_fill}, the stages before it by {old_fill}"
+            ),
+            "set missing=zero, or the same candidates in all stages",
+        ),
+    })
+}

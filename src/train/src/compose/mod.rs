@@ -1,0 +1,398 @@
+//! Trains models that are made of several parts: stages that continue from each other, runs that are averaged, and
+//! classes. A model of one part is the plainest case.
+//!
+//! Vocabulary: a *member* is one class of one run. Every member goes through all *stages*, and each stage adds a part for
+//! each member. The members of a stage are trained side by side, and rounds are judged by the scores of all of them
+//! together.
+//!
+//! `members.rs` lists the members, `grades.rs` finds the classes and their weights, `least_squares.rs` fits these
+//! weights, and `start.rs` computes the scores that a stage starts from.
+
+mod checks;
+mod grades;
+mod least_squares;
+mod members;
+mod start;
+
+use crate::bins::BinnedData;
+use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
+use crate::driver::{
+    BinKey, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics, Observer, Outcome,
+    PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
+    ValidationData, check_labels, open_sources,
+};
+use crate::{boost, forest};
+use members::{MemberPlan, PlannedMembers};
+use planetree_base::error::Result;
+use planetree_metric::Metric;
+use planetree_model::model::{Model, ModelFeature, Origin, Part, PartFamily};
+use start::{member_model, scores_on};
+use std::sync::Arc;
+
+/// Trains the model that `request` describes.
+pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
+    checks::check(request)?;
+    let features = start::start_features(request);
+    let mut sources = open_sources(request, features.as_deref(), observer)?;
+    let members = PlannedMembers::of(&request.plan, &sources.source)?;
+    let mut training = Training::open(
+        request,
+        first_model(request, &members, &sources)?,
+        PhaseSeconds::default(),
+        observer,
+    )?;
+    let mut bins: Option<StageBins> = None;
+    let mut outputs = Vec::new();
+    for number in training.next_stage()..=request.plan.stages.len() as u32 {
+        let parameters = &request.plan.stages[number as usize - 1];
+        let out_of_bag = match (number, request.plan.stage_start) {
+            (2, StageStart::OutOfBag) => {
+                let first = request.plan.first();
+                let binned = match bins.take().filter(|bins| bins.key == BinKey::of(first)) {
+                    Some(bins) => bins,
+                    None => StageBins::read(request, first, &members, &mut sources, observer)?,
+                };
+                let binned = &*bins.insert(binned);
+                let (parameters, members, sources) = (first, &members, &sources);
+                let stage = StageRun { request, number: 1, parameters, members, sources, binned };
+                stage.out_of_bag(&training, observer)?
+            }
+            _ => Vec::new(),
+        };
+        let key = BinKey::of(parameters);
+        let binned = match bins.take().filter(|bins| bins.key == key) {
+            Some(bins) => bins,
+            None => StageBins::read(request, parameters, &members, &mut sources, observer)?,
+        };
+        let binned = bins.insert(binned);
+        let is_fresh = training.finished_parts().len() == training.model().parts.len();
+        if number == 1 && is_fresh && request.start.is_none() {
+            training.model_mut().features = sources.model_features(&binned.data);
+        }
+        checks::check_fills(request, number, training.model(), &binned.data)?;
+        let stage = StageRun { request, number, parameters, members: &members, sources: &sources, binned };
+        outputs = stage.run(&mut training, out_of_bag, observer)?;
+    }
+    if let (Target::Ordinal(ordinal), Some(bins)) = (&request.plan.target, &bins) {
+        if let Some(data) = ordinal.weights.data() {
+            let fit = FitData { request, data, members: &members, sources: &sources, bins };
+            for model in training.models_mut() {
+                fit.fit_weights(model, observer)?;
+            }
+        }
+    }
+    training.seconds.load += sources.seconds.load;
+    training.seconds.bin += sources.seconds.bin;
+    let outputs = if request.plan.only().is_some() { outputs.pop() } else { None };
+    training.finish(outputs.unwrap_or_default())
+}
+
+/// Returns the model before the first round, without the parts to be trained. Its features have no fill values yet,
+/// unless they come from a start model.
+fn first_model(request: &TrainRequest, members: &PlannedMembers, sources: &Sources) -> Result<Model> {
+    let known = || {
+        let features = sources.source.known().iter();
+        let feature = |known: &planetree_data::dataset::KnownFeature| ModelFeature {
+            name: known.name.clone(),
+            fill: None,
+            words: known.words.clone().unwrap_or_default(),
+        };
+        features.map(feature).collect()
+    };
+    let start = request.start.as_ref();
+    let parts = match start {
+        Some(start) if start::extended(request).is_none() => start::start_parts(start),
+        _ => Vec::new(),
+    };
+    Ok(Model {
+        intercept: start.map_or(members.intercept, |start| start.intercept),
+        parts,
+        features: start.map_or_else(known, |start| start.features.clone()),
+        configuration: request.configuration(),
+        data: sources.data_used(request)?,
+        rounds: 0,
+        origin: Origin::default(),
+    })
+}
+
+/// The data of a stage. Later stages with the same bins use them, too.
+struct StageBins {
+    key: BinKey,
+    /// The rows with the labels of the data, or those of `target=at_most`.
+    data: Arc<BinnedData>,
+    /// The rows with the labels of each class.
+    classes: Vec<Arc<BinnedData>>,
+    validation: Vec<Arc<ValidationData>>,
+}
+
+impl StageBins {
+    fn read(
+        request: &TrainRequest,
+        parameters: &Parameters,
+        members: &PlannedMembers,
+        sources: &mut Sources,
+        observer: &mut dyn Observer,
+    ) -> Result<Self> {
+        let row_bytes = row_bytes(request, members);
+        let data = sources.bin(request, parameters, row_bytes, observer)?;
+        let validation = sources.load_validation(request, parameters, &data, observer)?;
+        let data = match request.plan.target {
+            Target::AtMost(_) => data.with_labels(|label| request.plan.target.label(label)),
+            Target::Labels | Target::Ordinal(_) => data,
+        };
+        check_labels(&sources.source, &data)?;
+        let of_class = |grade: i32| Arc::new(data.with_labels(|label| Target::AtMost(grade).label(label)));
+        let classes = members.classes().map(|class| of_class(class.at_most)).collect();
+        Ok(StageBins { key: BinKey::of(parameters), data: Arc::new(data), classes, validation })
+    }
+
+    /// Returns the rows with the labels that a member learns.
+    fn of(&self, member: &MemberPlan) -> &Arc<BinnedData> {
+        member.class_number.and_then(|class| self.classes.get(class)).unwrap_or(&self.data)
+    }
+}
+
+/// Returns the memory per row of the stage that needs most of it.
+fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
+    let count = members.all.len() as u64;
+    let of_stage = |stage: &Parameters| match MemberSettings::of(stage) {
+        MemberSettings::Boost(settings) => count * boost::bytes_per_row(request, &settings),
+        MemberSettings::Forest(settings) => forest::bytes_per_row(request, &settings),
+    };
+    let most = request.plan.stages.iter().map(of_stage).max().unwrap_or(0);
+    /// Label and bounds of queries, which every class has of its own.
+    const CLASS_BYTES: u64 = 8;
+    // The combined score, while it is evaluated.
+    let combined = if count > 1 { 8 } else { 0 };
+    RowBytes {
+        training: most + CLASS_BYTES * members.classes().count() as u64 + combined,
+        validation: 8 * count + combined,
+    }
+}
+
+/// A stage with its data.
+struct StageRun<'a> {
+    request: &'a TrainRequest,
+    number: u32,
+    parameters: &'a Parameters,
+    members: &'a PlannedMembers,
+    sources: &'a Sources,
+    binned: &'a StageBins,
+}
+
+impl StageRun<'_> {
+    /// Runs the stage. `out_of_bag` are scores of the training rows that replace those of earlier stages, by member.
+    fn run(
+        &self,
+        training: &mut Training<'_>,
+        out_of_bag: Vec<Vec<f64>>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<LearnerOutputs>> {
+        let features = training.model().features.clone();
+        let context = self.context(&features, &self.binned.validation);
+        let mut inputs = self.inputs();
+        let has_start = self.number > 1 || self.request.start.is_some();
+        if has_start {
+            self.start(training.finished_parts(), out_of_bag, &context, &mut inputs)?;
+        }
+        let mut all = Vec::with_capacity(inputs.len());
+        for (member, input) in self.members.all.iter().zip(&inputs) {
+            // What is told to the user is the same for all members.
+            let observer =
+                if all.is_empty() { &mut *observer } else { &mut crate::Silent as &mut dyn Observer };
+            let (family, learner) = learner(&context, input, observer)?;
+            all.push(Member { part: self.part(member, family), learner });
+        }
+        let training_metrics = match all.len() {
+            1 => None,
+            _ => Some((
+                Metrics::new(&self.training_metrics(), &self.binned.data.rows)?,
+                &self.binned.data.rows[..],
+            )),
+        };
+        let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
+        let validation = self.binned.validation.clone();
+        let mut members = Members::new(all, intercept, validation, training_metrics);
+        let (number, parameters) = (self.number, self.parameters);
+        training.run(Stage { number, parameters, members: &mut members, has_start }, observer)
+    }
+
+    fn context<'c>(
+        &'c self,
+        features: &'c [ModelFeature],
+        validation: &'c [Arc<ValidationData>],
+    ) -> StageContext<'c> {
+        StageContext {
+            request: self.request,
+            sources: self.sources,
+            validation,
+            features,
+            members: self.members.all.len(),
+        }
+    }
+
+    /// Returns what each member is trained on, without scores to start from.
+    fn inputs(&self) -> Vec<MemberInput> {
+        let input = |member: &MemberPlan| MemberInput {
+            settings: MemberSettings::of(&member.parameters(self.parameters)),
+            data: self.binned.of(member).clone(),
+            start: None,
+            extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
+            out_of_bag: self.request.out_of_bag,
+        };
+        self.members.all.iter().map(input).collect()
+    }
+
+    /// Computes the scores that each member starts from: those of the start model and of its own earlier stages.
+    fn start(
+        &self,
+        finished: &[Part],
+        out_of_bag: Vec<Vec<f64>>,
+        context: &StageContext<'_>,
+        inputs: &mut [MemberInput],
+    ) -> Result<()> {
+        let mut out_of_bag = out_of_bag.into_iter();
+        for (member, input) in self.members.all.iter().zip(inputs) {
+            let model = member_model(self.request, member, finished, context.features);
+            let rows = &input.data.rows;
+            let training = match out_of_bag.next() {
+                Some(scores) => Scores::given(rows, &scores),
+                None => Scores::given(rows, &scores_on(&self.sources.source, &model)?),
+            };
+            let of_set = |(source, set): (_, &Arc<ValidationData>)| {
+                Ok(Scores::given(set.rows(), &scores_on(source, &model)?))
+            };
+            let sets = self.sources.validation.iter().zip(&self.binned.validation);
+            let validation = sets.map(of_set).collect::<Result<_>>()?;
+            input.start = Some(StartScores { training, validation });
+        }
+        Ok(())
+    }
+
+    /// Returns the out-of-bag scores of the forests that this stage, the first one, has trained, by member. A row that
+    /// every tree was trained on has the score of all trees.
+    fn out_of_bag(&self, training: &Training<'_>, observer: &mut dyn Observer) -> Result<Vec<Vec<f64>>> {
+        let (finished, features) = (training.finished_parts(), &training.model().features);
+        let context = self.context(features, &[]);
+        let mut all = Vec::new();
+        let mut seen = 0;
+        for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
+            let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
+            input.out_of_bag = true;
+            let (_, mut learner) = learner(&context, &input, &mut crate::Silent)?;
+            let trees = part.family.trees().map_or(0, |ensemble| ensemble.trees.len());
+            learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
+            let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
+            if scores.iter().any(|score| score.is_nan()) {
+                let model = member_model(self.request, member, finished, features);
+                let in_sample = scores_on(&self.sources.source, &model)?;
+                for (score, in_sample) in scores.iter_mut().zip(in_sample).filter(|(score, _)| score.is_nan())
+                {
+                    *score = in_sample;
+                    seen += 1;
+                }
+            }
+            all.push(scores);
+        }
+        if seen > 0 {
+            observer.note(&format!(
+                "{seen} out-of-bag scores are those of all trees, because every tree was trained on the row"
+            ));
+        }
+        Ok(all)
+    }
+
+    /// Returns the part of a member before its first round.
+    fn part(&self, member: &MemberPlan, family: PartFamily) -> Part {
+        let is_only = self.request.plan.only().is_some();
+        let plain = Part {
+            name: String::new(),
+            weight: 1.0,
+            normalisation: planetree_model::model::Normalisation::None,
+            configuration: String::new(),
+            role: None,
+            family,
+        };
+        if is_only {
+            let has_own_part = self.request.start.is_some() && start::extended(self.request).is_none();
+            let name = if has_own_part { "boosting" } else { plain.family.kind() };
+            return Part { name: name.to_owned(), ..plain };
+        }
+        Part {
+            name: member.name(self.number, &self.request.plan),
+            weight: member.weight,
+            configuration: member.configuration(self.parameters, &self.request.plan),
+            role: Some(member.role(self.number)),
+            ..plain
+        }
+    }
+
+    /// Returns the metrics of the training rows that are logged: those that one part alone would have.
+    fn training_metrics(&self) -> Parameters {
+        let is_squared = match MemberSettings::of(self.parameters) {
+            MemberSettings::Boost(settings) => self.request.is_squared_error(&settings),
+            MemberSettings::Forest(_) => true,
+        };
+        let metrics = if is_squared { vec![Metric::Rmse] } else { self.parameters.metrics.clone() };
+        Parameters { metrics, ..self.parameters.clone() }
+    }
+}
+
+/// Creates the learner of a part, and the content of the part before its first round.
+fn learner<'a>(
+    context: &StageContext<'a>,
+    input: &'a MemberInput,
+    observer: &mut dyn Observer,
+) -> Result<(PartFamily, Box<dyn crate::Learner + 'a>)> {
+    match &input.settings {
+        MemberSettings::Boost(settings) => boost::learner(context, settings, input, observer),
+        MemberSettings::Forest(settings) => forest::learner(context, settings, input, observer),
+    }
+}
+
+/// What the weights of classes are fitted on.
+struct FitData<'a> {
+    request: &'a TrainRequest,
+    data: LeastSquaresData,
+    members: &'a PlannedMembers,
+    sources: &'a Sources,
+    bins: &'a StageBins,
+}
+
+impl FitData<'_> {
+    /// Sets the weights of classes and the intercept to the least squares of the labels.
+    fn fit_weights(&self, model: &mut Model, observer: &mut dyn Observer) -> Result<()> {
+        let FitData { request, data, members, sources, bins } = *self;
+        let mut columns: Vec<Vec<f64>> = members.classes().map(|_| Vec::new()).collect();
+        let mut labels: Vec<f64> = Vec::new();
+        let train = (data != LeastSquaresData::Valid).then_some((&sources.source, &bins.data.rows[..]));
+        let first = sources.validation.first().zip(bins.validation.first());
+        let valid =
+            first.filter(|_| data != LeastSquaresData::Train).map(|(source, set)| (source, set.rows()));
+        for (source, rows) in train.into_iter().chain(valid) {
+            labels.extend(rows.iter().flat_map(|rows| &rows.labels).map(|label| f64::from(*label)));
+            for (class, column) in members.classes().zip(&mut columns) {
+                column.extend(scores_on(source, &start::class_model(model, class, request.plan.runs))?);
+            }
+        }
+        let fit = least_squares::fit(&columns, &labels);
+        for (class, weight) in members.classes().zip(&fit.weights) {
+            let of_class = |part: &&mut Part| part.role.is_some_and(|role| role.class == Some(class));
+            let parts = model.parts.iter_mut().filter(of_class);
+            parts.for_each(|part| part.weight = weight / f64::from(request.plan.runs));
+        }
+        model.intercept = fit.intercept;
+        let weights: Vec<String> =
+            fit.weights.iter().chain([&fit.intercept]).map(|weight| format!("{weight:.4}")).collect();
+        observer.note(&format!("class_weights {}: {}", data.name(), weights.join(", ")));
+        for class in
+            members.classes().zip(&fit.dropped).filter(|(_, dropped)| **dropped).map(|(class, _)| class)
+        {
+            observer.note(&format!(
+                "the scores of class {} follow from those of other classes, so their weight is 0",
+                class.at_most
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! Training plans: models that are trained in stages, averaged over several runs, or made of one part per class.
+
+use super::plan_keys::PLAN_KEYS;
+use super::{
+    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LeafScore, LearnerParameters,
+    ObjectiveParameters, Parameters,
+};
+use planetree_base::error::{Error, Result};
+use planetree_metric::{Convention, Metric};
+use std::fmt::Write;
+
+/// A training run: its stages, the number of runs to average, and what is learned. Most plans have a single stage and
+/// a single run, and learn the labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainingPlan {
+    /// Parameters of the stages. Each stage continues from the scores of those before it. There is at least one.
+    pub stages: Vec<Parameters>,
+    /// Number of runs with different seeds, whose scores are averaged.
+    pub runs: u32,
+    /// What is learned.
+    pub target: Target,
+    /// The scores of the training rows that the second stage starts from.
+    pub stage_start: StageStart,
+}
+
+/// What a training run learns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// The labels.
+    Labels,
+    /// Whether a label is at most this grade: 1 if it is, otherwise 0.
+    AtMost(i32),
+    /// The probability of every grade, by one part per grade below the highest.
+    Ordinal(OrdinalTarget),
+}
+
+/// How a score is computed from the probabilities of the grades.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrdinalTarget {
+    /// The score of each grade.
+    pub scores: ClassScores,
+    /// Where the weights of the parts come from.
+    pub weights: ClassWeights,
+}
+
+/// The score of each grade. The score of a document is its expected value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClassScores {
+    /// The grade itself.
+    Expected,
+    /// The square of the grade.
+    Square,
+    /// 2 to the power of the grade.
+    Exp2,
+    /// One number per grade, in ascending order of the grades.
+    List(Vec<f64>),
+}
+
+/// Where the weights of the parts of an ordinal model come from. A part estimates the probability that a label is at
+/// most a grade.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClassWeights {
+    /// They follow from the scores of the grades.
+    Scores,
+    /// One number per part, and the intercept.
+    List(Vec<f64>),
+    /// Least squares of the labels, after training.
+    LeastSquares(LeastSquaresData),
+}
+
+/// The rows that least squares are computed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeastSquaresData {
+    /// The training data.
+    Train,
+    /// The first validation set.
+    Valid,
+    /// The training data and the first validation set.
+    Both,
+}
+
+/// The scores of the training rows that the second stage starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StageStart {
+    /// The scores of the first stage.
+    InSample,
+    /// The out-of-bag scores of the first stage, which is a forest.
+    OutOfBag,
+}
+
+impl From<Parameters> for TrainingPlan {
+    fn from(parameters: Parameters) -> Self {
+        TrainingPlan {
+            stages: vec![parameters],
+            runs: 1,
+            target: Target::Labels,
+            stage_start: StageStart::InSample,
+        }
+    }
+}
+
+impl TrainingPlan {
+    /// Returns the parameters of the first stage.
+    pub fn first(&self) -> &Parameters {
+        self.stages.first().expect("a plan has at least one stage")
+    }
+
+    /// Returns the parameters if the plan trains a single part.
+    pub fn only(&self) -> Option<&Parameters> {
+        match self.stages.as_slice() {
+            [only] if self.runs == 1 && !matches!(self.target, Target::Ordinal(_)) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Returns the convention of the metrics, which all stages share.
+    pub fn convention(&self) -> &Convention {
+        &self.first().convention
+    }
+
+    /// Returns the metric that selects the rounds of the last stage.
+    pub fn selection_metric(&self) -> Option<Metric> {
+        self.stages.last()?.metrics.first().copied()
+    }
+
+    /// Formats the plan as TOML, in a fixed order. A plan with one stage has no `[[stage]]` table.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for key in &PLAN_KEYS {
+            if let Some(value) = (key.print)(self) {
+                let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
+            }
+        }
+        match self.stages.as_slice() {
+            [only] => text.push_str(&only.to_toml()),
+            stages => stages.iter().for_each(|stage| {
+                let _ = write!(text, "\n[[stage]]\n{}", stage.to_toml());
+            }),
+        }
+        text
+    }
+
+    /// Parses and validates the output of [`TrainingPlan::to_toml`]. Missing keys get their defaults.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        super::load::plan_of_text("configuration", text)
+    }
+
+    /// Returns an error if early stopping or the weights of classes need a validation set and there is none.
+    pub fn check_validation(&self, has_validation: bool) -> Result<()> {
+        self.stages.iter().try_for_each(|stage| stage.check_validation(has_validation))?;
+        match &self.target {
+            Target::Ordinal(OrdinalTarget { weights: ClassWeights::LeastSquares(data), .. })
+                if *data != LeastSquaresData::Train && !has_validation =>
+            {
+                Err(Error::usage(
+                    format_args!("class_weights = {}: there is no validation set", data.name()),
+                    "add one with --valid, or set class_weights=ols:train",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Rejects stages that cannot follow each other, and targets and runs that the learners do not support.
+    pub(super) fn check(self) -> Result<Self> {
+        let first = self.first();
+        for (number, stage) in (2..).zip(&self.stages[1..]) {
+            let refuse = |problem: &str, remedy: &str| {
+                Err(Error::usage(format_args!("stage {number}: {problem}"), remedy))
+            };
+            match &stage.learner {
+                LearnerParameters::Forest(_) => {
+                    return refuse(
+                        "a forest cannot follow another stage: its trees are trained on the labels, not on what \
+                         earlier stages leave unexplained",
+                        "make the forest stage 1, or set ensemble=boost",
+                    );
+                }
+                LearnerParameters::Boost(boost) if !starts_at_zero(&boost.base_score) => {
+                    return refuse(
+                        "base_score conflicts with the scores of the stage before it",
+                        "remove base_score",
+                    );
+                }
+                LearnerParameters::Boost(_) => {}
+            }
+            if stage.missing != first.missing {
+                return refuse(
+                    "missing values must be replaced in the same way in all stages",
+                    "set missing once, for all stages",
+                );
+            }
+            if stage.convention != first.convention {
+                return refuse(
+                    "all stages must have the same convention",
+                    "set convention once, for all stages",
+                );
+            }
+        }
+        if self.runs > 1 && !self.stages.iter().any(draws) {
+            return Err(Error::usage(
+                format_args!(
+                    "runs = {}: no stage draws random numbers, so all runs would be the same",
+                    self.runs
+                ),
+                "sample rows or features, such as with bagging_fraction=0.5 or features_per_node=0.1, or set runs=1",
+            ));
+        }
+        self.check_start()?;
+        self.check_target()?;
+        Ok(self)
+    }
+
+    fn check_start(&self) -> Result<()> {
+        if self.stage_start == StageStart::InSample {
+            return Ok(());
+        }
+        let leaves_out = |stage: &Parameters| {
+            stage.forest().is_some_and(|forest| {
+                (forest.bootstrap || forest.tree.sampling.leaves_out()) && forest.pairs_per_document.is_none()
+            })
+        };
+        match self.stages.as_slice() {
+            [first, _] if leaves_out(first) => Ok(()),
+            _ => Err(Error::usage(
+                "start_scores = oob: out-of-bag scores need a forest as stage 1, on samples of the rows or queries, and \
+                 one more stage",
+                "remove start_scores",
+            )),
+        }
+    }
+
+    fn check_target(&self) -> Result<()> {
+        if self.target == Target::Labels {
+            return Ok(());
+        }
+        for (number, stage) in (1..).zip(&self.stages) {
+            let problem = match &stage.learner {
+                LearnerParameters::Boost(boost) if boost.objective != ObjectiveParameters::Squared => {
+                    "classes are learned by squared error on 0 and 1: set objective=squared"
+                }
+                LearnerParameters::Boost(boost) if matches!(boost.base_score, BaseScore::Feature(_)) => {
+                    "base_score is a feature, but classes are learned on 0 and 1: remove base_score"
+                }
+                LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
+                    "a pairwise forest has no classes: set pairs_per_document=0"
+                }
+                LearnerParameters::Forest(forest)
+                    if !matches!(forest.criterion, ForestCriterion::Pointwise(_)) =>
+                {
+                    "a listwise forest has no classes: set criterion=variance and listwise_levels=0"
+                }
+                LearnerParameters::Forest(forest) if forest.leaf_score != LeafScore::Expected => {
+                    "class_scores is the score of a grade, not leaf_score: set leaf_score=expected"
+                }
+                _ => continue,
+            };
+            let (problem, remedy) = problem.split_once(": ").unwrap_or((problem, ""));
+            let stage = if self.stages.len() > 1 { format!(" in stage {number}") } else { String::new() };
+            return Err(Error::usage(
+                format_args!("target = {}{stage}: {problem}", self.target.name()),
+                format_args!("{remedy}, or remove target"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether scores start at 0 or at a value that the learner chooses.
+fn starts_at_zero(base_score: &BaseScore) -> bool {
+    matches!(base_score, BaseScore::Auto | BaseScore::Constant(0.0))
+}
+
+/// Returns whether a training run with another seed gives other trees.
+fn draws(parameters: &Parameters) -> bool {
+    let tree = parameters.tree();
+    let learner = match &parameters.learner {
+        LearnerParameters::Boost(boost) => boost.objective == ObjectiveParameters::XeNdcg,
+        LearnerParameters::Forest(forest) => {
+            forest.bootstrap
+                || forest.pairs_per_document.is_some()
+                || matches!(forest.candidates, ForestCandidates::Random { .. })
+        }
+    };
+    learner
+        || tree.sampling.leaves_out()
+        || tree.feature_fraction < 1.0
+        || tree.features_per_node != FeatureCount::All
+}
+
+impl Target {
+    /// Returns the value of the key `target`.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Labels => "labels".to_owned(),
+            Target::AtMost(grade) => format!("at_most:{grade}"),
+            Target::Ordinal(_) => "ordinal".to_owned(),
+        }
+    }
+
+    /// Returns the label that is learned in place of a label of the data.
+    pub fn label(&self, label: f32) -> f32 {
+        match self {
+            Target::AtMost(grade) => f32::from(u8::from(f64::from(label) <= f64::from(*grade))),
+            Target::Labels | Target::Ordinal(_) => label,
+        }
+    }
+}
+
+impl ClassWeights {
+    /// Returns the rows that the weights are fitted on; `None` if they are not fitted.
+    pub fn data(&self) -> Option<LeastSquaresData> {
+        match self {
+            ClassWeights::LeastSquares(data) => Some(*data),
+            ClassWeights::Scores | ClassWeights::List(_) => None,
+        }
+    }
+}
+
+impl LeastSquaresData {
+    /// Returns the value of the key `class_weights`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeastSquaresData::Train => "ols:train",
+            LeastSquaresData::Valid => "ols:valid",
+            LeastSquaresData::Both => "ols:both",
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The interface between the training driver and the learners.
+
+use super::log::LogValue;
+use super::scores::Scores;
+use super::strength::TreeStrength;
+use planetree_base::error::{Error, Result};
+use planetree_base::progress::Meter;
+use planetree_model::model::{PartFamily, Tree};
+use std::borrow::Cow;
+
+/// Trains one part of a model, round by round. The driver trains the parts of a stage side by side.
+pub trait Learner: Send {
+    /// Restores the scores of all rows after the rounds of a checkpoint, in which the part was `part`.
+    fn replay(&mut self, part: &PartFamily, meter: &dyn Meter) -> Result<()>;
+
+    /// Called once, before the first round of this run.
+    fn start(&mut self, round: u32) -> Result<()>;
+
+    /// Trains a round and adds it to the scores of all rows. Returns `None` if the part cannot be improved, now or in
+    /// later rounds.
+    fn round(&mut self, round: u32) -> Result<Option<PartUpdate>>;
+
+    /// Returns the values to log after a round if this is the only part of its stage.
+    fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>>;
+
+    /// Returns the scores of the training rows after a round. `None` if this process does not have them.
+    fn training_scores(&self) -> Option<&Scores>;
+
+    /// Returns the scores of a validation set after a round, including the scores that the part started from.
+    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores>;
+
+    /// Returns whether a round leaves threads idle on small data, so that several parts should be trained at the same
+    /// time.
+    fn leaves_threads_idle(&self) -> bool;
+
+    /// Returns whether the updates of a finished round are never read again, so that they can be streamed to the model
+    /// file.
+    fn can_stream(&self) -> bool;
+
+    /// Returns the results besides the part and the log, given that the model keeps the rounds up to `last`.
+    fn finish(&mut self, last: u32) -> LearnerOutputs;
+
+    /// Returns the error for a training run that could not split even one node.
+    fn no_split(&self) -> Error;
+}
+
+/// What a round changes in its part.
+pub enum PartUpdate {
+    /// The next tree of an ensemble.
+    Tree(Tree),
+    /// New content, which replaces that of the previous round.
+    Whole(PartFamily),
+}
+
+/// The results of a learner besides the part and the log.
+#[derive(Default)]
+pub struct LearnerOutputs {
+    /// Out-of-bag scores; see [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
+    pub out_of_bag: Option<Vec<f64>>,
+    /// Ranking quality of each tree; see [`Outcome::strength`](super::Outcome::strength).
+    pub strength: Option<Vec<TreeStrength>>,
+}

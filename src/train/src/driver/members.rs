@@ -1,0 +1,180 @@
+//! The parts that a stage trains side by side: one per class and run. They are combined into one score, by which rounds
+//! are judged.
+
+use super::learner::{Learner, PartUpdate};
+use super::log::LogValue;
+use super::scores::Scores;
+use super::validation::{Metrics, ValidationData};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::interrupt;
+use planetree_data::source::LabelledRows;
+use planetree_model::model::{Part, PartFamily};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// A part and the learner that trains it.
+pub struct Member<'a> {
+    /// The learner.
+    pub learner: Box<dyn Learner + 'a>,
+    /// The part before the first round.
+    pub part: Part,
+}
+
+/// The parts of a stage. Their scores are combined with the weights of the parts.
+pub struct Members<'a> {
+    all: Vec<Member<'a>>,
+    /// Whether each part cannot be improved any more.
+    ended: Vec<bool>,
+    /// The content after the best round so far, for parts that are replaced by every round.
+    best: Vec<Option<PartFamily>>,
+    /// The constant to which the weighted scores of the parts are added.
+    intercept: f64,
+    validation: Vec<Arc<ValidationData>>,
+    training: Option<(Metrics, &'a [LabelledRows])>,
+}
+
+impl<'a> Members<'a> {
+    /// Combines parts. `training` evaluates the scores of the training rows; it is used only if there are several parts.
+    pub fn new(
+        all: Vec<Member<'a>>,
+        intercept: f64,
+        validation: Vec<Arc<ValidationData>>,
+        training: Option<(Metrics, &'a [LabelledRows])>,
+    ) -> Self {
+        let (ended, best) = (vec![false; all.len()], all.iter().map(|_| None).collect());
+        Members { all, ended, best, intercept, validation, training }
+    }
+
+    /// Returns the parts before the first round.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.all.iter().map(|member| &member.part)
+    }
+
+    /// Returns the number of parts.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the learner of the first part.
+    pub fn first(&mut self) -> &mut dyn Learner {
+        &mut *self.all[0].learner
+    }
+
+    /// Returns the learners of all parts.
+    pub fn learners(&mut self) -> impl Iterator<Item = &mut Box<dyn Learner + 'a>> {
+        self.all.iter_mut().map(|member| &mut member.learner)
+    }
+
+    /// Calls a function for every learner. Learners that leave threads idle run at the same time.
+    fn each<T: Send>(
+        &mut self,
+        work: impl Fn(usize, &mut dyn Learner) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let numbered = |(number, member): (usize, &mut Member<'a>)| work(number, &mut *member.learner);
+        match self.all.len() > 1 && self.all.iter().all(|member| member.learner.leaves_threads_idle()) {
+            true => self.all.par_iter_mut().with_max_len(1).enumerate().map(numbered).collect(),
+            false => self.all.iter_mut().enumerate().map(numbered).collect(),
+        }
+    }
+
+    /// Prepares the first round of this run.
+    pub fn start(&mut self, round: u32) -> Result<()> {
+        self.each(|_, learner| learner.start(round)).map(drop)
+    }
+
+    /// Trains a round of every part that can still be improved. Returns the updates by part, or `None` if there are none.
+    pub fn round(&mut self, round: u32) -> Result<Option<Vec<Option<PartUpdate>>>> {
+        let ended = self.ended.clone();
+        let updates = self.each(|number, learner| {
+            interrupt::check()?;
+            if ended[number] { Ok(None) } else { learner.round(round) }
+        })?;
+        self.ended = updates.iter().map(Option::is_none).collect();
+        Ok(updates.iter().any(Option::is_some).then_some(updates))
+    }
+
+    /// Marks a part that ended before the round of a checkpoint.
+    pub fn end(&mut self, part: usize) {
+        self.ended[part] = true;
+    }
+
+    /// Returns the values to log after a round. Those of several parts are values of their combined scores.
+    pub fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
+        if self.all.len() == 1 {
+            return self.first().evaluate(round);
+        }
+        let mut values = Vec::new();
+        if let Some((metrics, rows)) = &self.training
+            && let Some(scores) =
+                self.combined(rows, |learner| learner.training_scores().map(|scores| scores.clone()))
+        {
+            values.extend(LogValue::of_means("train", &metrics.evaluate(rows, &scores)));
+        }
+        for (number, set) in self.validation.iter().enumerate() {
+            let of = |learner: &dyn Learner| Some(learner.validation_scores(number, round).into_owned());
+            let Some(scores) = self.combined(set.rows(), of) else { continue };
+            if let Some(row) = set.not_finite(&scores) {
+                return Err(diverged_on(&set.name, row, round));
+            }
+            values.extend(LogValue::of_means(&set.name, &set.evaluate(&scores)));
+        }
+        Ok(values)
+    }
+
+    /// Returns the weighted sum of the scores of all parts. `None` if a part has no scores.
+    fn combined(
+        &self,
+        rows: &[LabelledRows],
+        scores: impl Fn(&dyn Learner) -> Option<Scores>,
+    ) -> Option<Scores> {
+        let mut sum = Scores::constant(rows, self.intercept);
+        for member in &self.all {
+            sum.add_weighted(member.part.weight, &scores(&*member.learner)?);
+        }
+        Some(sum)
+    }
+
+    /// Keeps the content that replaced parts have after the best round so far: this round, or an earlier one.
+    pub fn keep_best(&mut self, parts: &[Part], replaced: &[bool], is_best: bool) {
+        for number in (0..parts.len()).filter(|number| replaced[*number]) {
+            if is_best {
+                self.best[number] = Some(parts[number].family.clone());
+            } else if self.best[number].is_none() {
+                self.best[number] = Some(self.all[number].part.family.clone()); // round 0 is the best
+            }
+        }
+    }
+
+    /// Returns the content that [`Members::keep_best`] kept, with the numbers of the parts.
+    pub fn best(&self) -> impl Iterator<Item = (usize, &PartFamily)> {
+        self.best.iter().enumerate().filter_map(|(number, best)| Some((number, best.as_ref()?)))
+    }
+
+    /// Restores content that a checkpoint kept.
+    pub fn restore_best(&mut self, number: usize, content: PartFamily) {
+        if let Some(best) = self.best.get_mut(number) {
+            *best = Some(content);
+        }
+    }
+
+    /// Returns a part to its content after the round `last`, the best one.
+    pub fn rewind(&mut self, number: usize, part: &mut PartFamily, last: u32) {
+        let start = &self.all[number].part.family;
+        match (self.best[number].take(), part.trees_mut()) {
+            (Some(best), _) => *part = best,
+            (None, Some(ensemble)) => {
+                let before = start.trees().map_or(0, |ensemble| ensemble.trees.len());
+                ensemble.trees.truncate(before + last as usize);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Returns the error for a validation row whose score became infinite or NaN.
+pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
+    Error::Untrainable(Box::new(Error::usage(
+        format_args!("the score of row {row} of {name} became non-finite after round {round}"),
+        "lower learning_rate; 0.01 to 0.3 is usual",
+    )))
+}
