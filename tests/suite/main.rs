@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod augment;
 mod bad_input;
+mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
@@ -17,6 +19,7 @@ mod fingerprint;
 mod forest;
 mod formats;
 mod identity;
+mod label_map;
 mod leakage;
 mod listwise;
 mod long;

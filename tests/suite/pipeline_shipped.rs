@@ -13,7 +13,7 @@ fn root() -> &'static Path {
 
 /// Options that make a pipeline fast, and words that its output contains. The data are `sample_data`, also under other
 /// names.
-const SHIPPED: [(&str, &str, &[&str]); 15] = [
+const SHIPPED: [(&str, &str, &[&str]); 16] = [
     ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
     (
         "compare_rankers",
@@ -49,6 +49,11 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ),
     ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+    (
+        "papers/challenge",
+        "--set trees=4 --set stop_after=2",
+        &["M1", "M8", "M12", "blend", "unit_variance", "equal weights", "Holm"],
+    ),
 ];
 
 /// The titles of charts in the reports of some pipelines.
@@ -88,6 +93,7 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         fs::copy(sample.join(format!("{from}.txt")), at("yahoo").join(format!("set1.{to}.txt"))).unwrap();
     }
     let mut files: Vec<String> = names_in(&root().join("pipelines"));
+    files.extend(names_in(&root().join("pipelines/papers")).iter().map(|name| format!("papers/{name}")));
     files.retain(|name| name.ends_with(".toml"));
     let names: Vec<String> = SHIPPED.iter().map(|(name, _, _)| format!("{name}.toml")).collect();
     assert_eq!(files, names, "every shipped pipeline is tested");
@@ -98,9 +104,10 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         for word in *words {
             assert!(ran.stdout.contains(word), "{name}: {word} is not in\n{}", ran.stdout);
         }
+        let name = name.rsplit('/').next().unwrap();
         let record = manifest(&at("runs").join(name));
         assert_eq!(record.status, RunStatus::Complete, "{name}");
-        assert_eq!(record.pipeline, *name);
+        assert_eq!(record.pipeline, name);
         assert!(!record.description.is_empty(), "{name}");
         // A report as a step of the run is complete and has the main chart.
         let pages =
@@ -108,7 +115,7 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         for page in pages {
             let page = fs::read_to_string(at("runs").join(name).join(page)).unwrap();
             assert!(page.contains("</html>") && !page.contains("not complete"), "{name}");
-            for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| pipeline == name) {
+            for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| *pipeline == name) {
                 assert!(page.contains(&format!("\"label\":\"{chart}")), "{name}: no chart {chart}");
             }
         }

@@ -251,6 +251,7 @@ impl Material {
         let options = compare::ComparisonOptions {
             higher_is_better: self.judging.metric.higher_is_better(),
             test: SignificanceTest::Randomisation,
+            alternative: compare::Alternative::TwoSided,
             alpha: 0.05,
             permutations: 100_000,
             resamples: 10_000,

@@ -8,7 +8,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::catalog::CatalogEntry;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{ComparedFile, QueryValue, read_systems};
+use planetree_judge::compare::{ComparedFile, QueryValue, ReadingRules, read_systems};
 use planetree_judge::evaluate::{EvaluateRequest, EvaluationSummary, METRICS, Ranking, Results, evaluate};
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
@@ -163,7 +163,9 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
     let sources = [ComparedFile { name: None, location: entry.location.clone() }];
-    let read = |metric: &Metric| read_systems(&sources, &metric.to_string(), None, judging.threads);
+    let read = |metric: &Metric| {
+        read_systems(&sources, &metric.to_string(), &ReadingRules::default(), judging.threads)
+    };
     if !has.contains(&judging.metric) {
         let reason = format!("its table has no {}", judging.metric);
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);

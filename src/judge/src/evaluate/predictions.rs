@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::suggest;
-use planetree_data::table::provenance::are_of_training_rows;
+use planetree_data::table::provenance::{DATASET, TRAINED_ON, are_of_training_rows};
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
@@ -21,6 +21,9 @@ pub struct Predictions {
     columns: PredictionColumns,
     /// Whether the model was trained on the rows of these predictions.
     pub seen_in_training: bool,
+    /// Fingerprints of the predicted datasets and of the training datasets, separated by commas, as the file records
+    /// them.
+    pub fingerprints: [Option<String>; 2],
 }
 
 /// The columns to read from the file, and the position of each needed column among them.
@@ -41,7 +44,8 @@ impl Predictions {
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
         let columns = PredictionColumns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training: false }) // only the verifying process knows this
+        // Only the verifying process knows the origin.
+        Ok(Predictions { file, columns, seen_in_training: false, fingerprints: [None, None] })
     }
 
     /// Returns the location of the file.
@@ -69,10 +73,12 @@ impl Predictions {
         let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; for text scores, use --scores and --data; for TREC \
              runs, --run";
         let mut seen_in_training = false;
+        let mut fingerprints = [None, None];
         let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
             AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => {
                 seen_in_training = are_of_training_rows(|key| table.metadata(key));
+                fingerprints = [DATASET, TRAINED_ON].map(|key| table.metadata(key).map(str::to_owned));
                 table.file().clone()
             }
             AnyParquet::Ours(table) => {
@@ -85,7 +91,7 @@ impl Predictions {
             }
         };
         let columns = PredictionColumns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training })
+        Ok(Predictions { file, columns, seen_in_training, fingerprints })
     }
 
     /// Returns the number of rows.

@@ -43,6 +43,7 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
         (Ranking::Scores { .. }, _) => refuse("text scores"),
         (Ranking::Run(_), _) => refuse("TREC runs"),
         (_, Some(_)) => refuse("rankings with separate labels"),
+        (_, None) if request.label_map.is_some() => refuse("rankings with a label map"),
         (Ranking::Predictions(location), None) if format_of(location)?.is_some() => {
             refuse("text predictions")
         }

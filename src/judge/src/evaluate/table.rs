@@ -7,6 +7,7 @@ use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray}
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
+use planetree_data::LabelMap;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct MetricsLayout<'a> {
     pub metrics: &'a [Metric],
     /// Convention by which all metrics are computed.
     pub convention: &'a Convention,
+    /// Map of the labels that were evaluated, if any.
+    pub label_map: Option<&'a LabelMap>,
     /// Whether there is a column `segment`.
     pub segments: bool,
     /// Whether there is a column `system`.
@@ -56,7 +59,7 @@ pub struct MetricsTable<'a> {
 impl<'a> MetricsTable<'a> {
     /// Creates a table with this layout.
     pub fn create(location: &Location, layout: MetricsLayout<'a>) -> Result<Self> {
-        let MetricsLayout { metrics, convention, segments, systems, folds, curve } = layout;
+        let MetricsLayout { metrics, convention, label_map, segments, systems, folds, curve } = layout;
         let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
@@ -73,6 +76,9 @@ impl<'a> MetricsTable<'a> {
         let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
         writer.set_metadata(CONVENTION, convention.to_string());
         writer.set_metadata(METRICS, names.join(","));
+        if let Some(map) = label_map {
+            writer.set_metadata(LabelMap::KEY, map.to_string());
+        }
         if let Some(varied) = curve {
             writer.set_metadata(CURVE, varied.to_owned());
         }

@@ -53,6 +53,7 @@ fn a_metrics_table_reads_back_as_the_same_results() {
     let layout = MetricsLayout {
         metrics: &wanted,
         convention: &convention,
+        label_map: None,
         segments: false,
         systems: false,
         folds: false,

@@ -57,6 +57,11 @@ impl Normalisation {
         }
     }
 
+    /// Returns the normalisation with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|normalisation| normalisation.name() == name)
+    }
+
     /// Normalises the values of one query's documents in place.
     pub fn apply(self, values: &mut [f64]) {
         if self == Normalisation::None {

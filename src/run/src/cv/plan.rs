@@ -1,7 +1,7 @@
 //! Reads and writes `cv.json`, which describes the data and folds of a cross-validation. The file is written before
 //! all other outputs, so that a later run with different data in the same directory is rejected.
 
-use super::CvRequest;
+use super::{CvRequest, ValidationPart};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, replaces};
 use planetree_data::dataset::{DatasetReader, Manifest};
@@ -21,6 +21,9 @@ pub(super) struct CvPlan {
     /// Seed for the split; `None` if several datasets are given.
     fold_seed: Option<u64>,
     validate: bool,
+    /// Whether the part for validation is not used at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unused_valid: bool,
     data: Vec<CvData>,
 }
 
@@ -44,7 +47,8 @@ impl CvPlan {
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             folds,
             fold_seed: (readers.len() == 1).then_some(request.fold_seed),
-            validate: request.validate,
+            validate: request.validation == ValidationPart::Validate,
+            unused_valid: request.validation == ValidationPart::Unused,
             data: data.collect::<Result<_>>()?,
         })
     }
@@ -77,10 +81,22 @@ impl CvPlan {
             Some("its data differ".to_owned())
         } else if existing.fold_seed != self.fold_seed {
             Some(format!("its --fold-seed is {}, not {}", seed(existing), seed(self)))
-        } else if existing.validate != self.validate {
-            Some(format!("it was run {} --no-valid", if existing.validate { "without" } else { "with" }))
+        } else if existing.option() != self.option() {
+            Some(match (existing.option(), self.option()) {
+                (Some(option), _) => format!("it was run with {option}"),
+                (None, option) => format!("it was run without {}", option.unwrap_or_default()),
+            })
         } else {
             None
+        }
+    }
+
+    /// Returns the option for the validation part; `None` if folds validate.
+    fn option(&self) -> Option<&'static str> {
+        match (self.validate, self.unused_valid) {
+            (true, _) => None,
+            (false, false) => Some("--no-valid"),
+            (false, true) => Some("--unused-valid"),
         }
     }
 

@@ -135,6 +135,20 @@ pub(super) const KINDS: &[StepKind] = &[
         prints: Prints::Always,
     },
     StepKind {
+        name: "blend",
+        positional: Some("models"),
+        inputs: &[named("models"), named("predictions"), input("data")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
+    },
+    StepKind {
+        name: "augment",
+        positional: None,
+        inputs: &[input("data"), named("model")],
+        outputs: &[output("output", "")],
+        prints: Prints::Nothing,
+    },
+    StepKind {
         name: "sql",
         positional: Some("run"),
         inputs: &[named("table"), input("file"), input("run")],

@@ -52,6 +52,8 @@ pub enum KeyKind {
     Convention,
     /// Gain of each label.
     LabelGain,
+    /// Map of labels to others.
+    LabelMap,
     /// Rank discount of listwise trees.
     Discount,
     /// Initial score.
@@ -82,7 +84,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 53] = [
+pub static KEYS: [Key; 54] = [
     Key {
         name: "ensemble",
         aliases: &["boosting", "boosting_type", "booster"],
@@ -618,6 +620,13 @@ pub static KEYS: [Key; 53] = [
         kind: KeyKind::Convention,
         default: "planetree",
         help: "Rules by which metrics are computed: the name of a tool (lightgbm, xgboost, trec, letor4, ...), and switches; see planetree evaluate --help",
+    },
+    Key {
+        name: "label_map",
+        aliases: &[],
+        kind: KeyKind::LabelMap,
+        default: "none",
+        help: "Labels that replace those of training and validation data, such as 0,1,2=0;3,4=1; a label that is not listed is an error",
     },
     Key {
         name: "lambda_l1",

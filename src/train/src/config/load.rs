@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
 /// The parameters that apply to all stages if they are set outside of a stage. All others must name their stage.
-const SHARED: [&str; 4] = ["seed", "missing", "metric", "convention"];
+const SHARED: [&str; 5] = ["seed", "missing", "metric", "convention", "label_map"];
 
 /// Loads a training plan from a preset, then a TOML file, then `key=value` arguments; later sources
 /// override earlier ones. The file may name the preset; the argument `preset` takes precedence.

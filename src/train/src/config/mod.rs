@@ -199,6 +199,7 @@ impl<L> Parameters<L> {
             missing: self.missing,
             metrics: self.metrics.clone(),
             convention: self.convention.clone(),
+            label_map: self.label_map.clone(),
             early_stopping_rounds: self.early_stopping_rounds,
             learner,
         }

@@ -4,6 +4,7 @@
 use super::{
     BaseScore, FeatureCount, LeafOrder, LeafScore, LeafStep, MissingPolicy, ObjectiveName, Sampling, SplitBy,
 };
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Discount, Gain, Metric};
 
 /// How rows or queries are sampled for each tree. Sampling is without replacement, except in forests with `bootstrap`.
@@ -310,6 +311,8 @@ pub struct Parameters<L = LearnerParameters> {
     pub metrics: Vec<Metric>,
     /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
+    /// Map of the labels of training and validation data to others; `None` if labels are used as they are.
+    pub label_map: Option<LabelMap>,
     /// Number of rounds without improvement of the first metric on the first validation set after which training stops;
     /// `None` never stops early.
     pub early_stopping_rounds: Option<u32>,

@@ -190,6 +190,12 @@ impl TrainingPlan {
                     "set missing once, for all stages",
                 );
             }
+            if stage.label_map != first.label_map {
+                return refuse(
+                    "all stages must have the same label_map",
+                    "set label_map once, for all stages",
+                );
+            }
             if stage.convention != first.convention {
                 return refuse(
                     "all stages must have the same convention",

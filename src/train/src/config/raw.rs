@@ -7,6 +7,7 @@ use super::{
     ListwiseParameters, MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters,
     Parameters, PointCriterion, RowSampling, Sampling, SplitBy, StreamingParameters, TreeParameters,
 };
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Discount, Gain, Metric};
 
 /// Parameters of listwise trees, before validation.
@@ -85,6 +86,8 @@ pub struct RawParameters {
     pub base_score: BaseScore,
     /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
+    /// Map of labels to others; `None` if they are used as they are.
+    pub label_map: Option<LabelMap>,
     /// Minimum sum of hessians per leaf.
     pub min_sum_hessian: f64,
     /// Source of candidate splits.
@@ -203,6 +206,7 @@ impl RawParameters {
             missing: self.missing,
             metrics: self.metrics,
             convention: self.convention,
+            label_map: self.label_map,
             early_stopping_rounds: self.early_stopping_rounds,
             learner,
         }
@@ -264,6 +268,7 @@ impl RawParameters {
             missing: parameters.missing,
             metrics: parameters.metrics.clone(),
             convention: parameters.convention.clone(),
+            label_map: parameters.label_map.clone(),
             early_stopping_rounds: parameters.early_stopping_rounds,
             ..neutral
         };
@@ -412,6 +417,7 @@ pub fn blank() -> RawParameters {
         bias_norm: 0.0,
         base_score: BaseScore::Auto,
         convention: Convention::default(),
+        label_map: None,
         min_sum_hessian: 0.0,
         candidates: Candidates::Static,
         num_trees: 0,

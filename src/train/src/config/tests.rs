@@ -69,6 +69,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "lambda_norm" => ("no", "false"),
         "unbiased" => ("1", "true"),
         "label_gain" => ("0,1,5", "\"0:1:5\""),
+        "label_map" => ("0,1=0;2=1", "\"0,1=0;2=1\""),
         "convention" => ("lightgbm", "\"lightgbm\""),
         "base_score" => ("feature:f3", "\"feature:f3\""),
         "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
@@ -448,6 +449,7 @@ fn parameters_at_new_defaults_are_not_printed() {
             "to_split",
             "split_by",
             "\nleaf =",
+            "label_map",
         ] {
             assert!(!text.contains(name), "{preset}: {name}");
         }
@@ -668,6 +670,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 1 => BaseScore::Constant(-reals.0),
                 _ => BaseScore::Auto,
             },
+            label_map: ranks.then(|| "0,1=0;2,3,4=1".parse().unwrap()),
             convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
             min_sum_hessian: if bags { 0.0 } else { reals.1 },
             candidates: kinds.0,

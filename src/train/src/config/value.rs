@@ -3,11 +3,12 @@
 use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
 use super::raw::RawParameters;
 use super::{BaseScore, FeatureCount};
+use planetree_data::LabelMap;
 use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
 
 /// Parameters that are printed only if they differ from the default.
-const OMITTED_DEFAULTS: [&str; 7] = [
+const OMITTED_DEFAULTS: [&str; 8] = [
     "redraw_features",
     "leaf_score",
     "listwise_metric",
@@ -15,6 +16,7 @@ const OMITTED_DEFAULTS: [&str; 7] = [
     "min_data_to_split",
     "split_by",
     "leaf",
+    "label_map",
 ];
 
 /// Why a value is invalid, and what to write instead.
@@ -64,6 +66,13 @@ impl Key {
                             "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
                                 .to_owned(),
                     });
+            }
+            KeyKind::LabelMap => {
+                let map = match text {
+                    "none" => Ok(None),
+                    text => text.parse::<LabelMap>().map(Some),
+                };
+                return map.map(|map| parameters.label_map = map).map_err(ValueError::of);
             }
             KeyKind::Discount => {
                 Discount::parse(text).map(|discount| parameters.forest.listwise.discount = discount)
@@ -122,6 +131,7 @@ impl Key {
             KeyKind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
             KeyKind::Metric { .. } => "a metric such as ndcg, err or map".to_owned(),
             KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            KeyKind::LabelMap => "none, or a map such as 0,1,2=0;3,4=1".to_owned(),
             KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
             KeyKind::Convention => "the name of a tool such as lightgbm or letor4, and switches".to_owned(),
             KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
@@ -159,6 +169,10 @@ impl Key {
             }
             KeyKind::Metric { get, .. } => format!("\"{}\"", get(parameters)),
             KeyKind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            KeyKind::LabelMap => match &parameters.label_map {
+                Some(map) => format!("\"{map}\""),
+                None => "\"none\"".to_owned(),
+            },
             KeyKind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
             KeyKind::Convention => format!("\"{}\"", parameters.convention),
             KeyKind::BaseScore => match &parameters.base_score {

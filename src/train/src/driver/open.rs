@@ -56,6 +56,7 @@ pub fn open_sources(
     request.plan.check_validation(!request.validation.is_empty())?;
     request.check_best_for()?;
     let mut source = LabelledData::open_all(&request.data, features)?;
+    source.set_label_map(request.plan.first().label_map.clone());
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
     if !validation.is_empty() && request.backend.is_none() {
@@ -153,7 +154,8 @@ fn open_validation(
                 "give them different names: --valid NAME=DATASET",
             ));
         }
-        let source = LabelledData::open(&named.location, Some(features))?;
+        let mut source = LabelledData::open(&named.location, Some(features))?;
+        source.set_label_map(request.plan.first().label_map.clone());
         source.warnings.iter().for_each(|warning| observer.note(warning));
         opened.push(source);
     }

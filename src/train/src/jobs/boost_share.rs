@@ -3,6 +3,7 @@
 //! dataset and the trees grown so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
+use super::map_labels;
 use super::snapshot::TrainingSnapshot;
 use super::streaming::StreamLevel;
 use super::worker_shares::OwnWorkers;
@@ -79,7 +80,9 @@ impl BoostShare {
         let Some(snapshot) = snapshot else { return Ok(None) };
         let parameters = Parameters::from_toml(&snapshot.parameters)?;
         let binning = snapshot.binning(&parameters);
-        let data = Arc::new(BinnedData::of_partitions(shard.data, shard.parts, binning)?);
+        let mut data = BinnedData::of_partitions(shard.data, shard.parts, binning)?;
+        map_labels(&mut data.rows, &parameters, shard.data)?;
+        let data = Arc::new(data);
         let parameters = parameters.with(parameters.boost().ok_or_else(malformed)?.clone());
         let objective = objective(&parameters.learner.objective, parameters.seed);
         let state = WorkerState {

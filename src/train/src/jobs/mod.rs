@@ -24,5 +24,16 @@ pub use survey::Survey;
 pub use trees::{ForestData, GrowTrees, GrownTrees};
 pub use worker_shares::{WorkerShare, WorkerShares};
 
+use crate::config::Parameters;
+use planetree_base::error::Result;
+use planetree_data::source::{LabelledData, LabelledRows};
+
+/// Replaces labels according to the parameters. Executors open datasets without parameters, so labels are not mapped
+/// yet.
+fn map_labels(rows: &mut [LabelledRows], parameters: &Parameters, source: &LabelledData) -> Result<()> {
+    let Some(map) = &parameters.label_map else { return Ok(()) };
+    rows.iter_mut().try_for_each(|rows| rows.map_labels(map, &source.place()))
+}
+
 #[cfg(test)]
 mod tests;
