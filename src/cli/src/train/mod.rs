@@ -13,9 +13,8 @@ use super::remote::RemoteCluster;
 use super::stats::StatsOptions;
 use clap::Args;
 use outputs::{TrainOutputs, write_train_stats};
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_base::size::{parse_size, shown_count};
-use planetree_metric::Metric;
 use planetree_train::{Every, config, train};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,8 +55,8 @@ pub struct TrainArguments {
     model: String,
 
     /// Also write the model at the best round of a metric on the first validation set; may be repeated
-    #[arg(long, value_name = "METRIC=FILE", value_parser = parse_model_for)]
-    model_for: Vec<ModelFor>,
+    #[arg(long, value_name = "METRIC=FILE")]
+    model_for: Vec<String>,
 
     #[command(flatten)]
     parameters: ParameterOptions,
@@ -103,24 +102,6 @@ pub struct TrainArguments {
 
     #[command(flatten)]
     execution: ExecutionOptions,
-}
-
-/// A model file for the best round of a metric.
-#[derive(Debug, Clone)]
-struct ModelFor {
-    metric: Metric,
-    file: String,
-}
-
-fn parse_model_for(text: &str) -> std::result::Result<ModelFor, String> {
-    let Some((metric, file)) = text.split_once('=').filter(|(_, file)| !file.is_empty()) else {
-        return Err("expected METRIC=FILE, such as ndcg@10=ndcg.parquet".to_owned());
-    };
-    let metric = metric.parse().map_err(|error: Error| match error.remedy() {
-        Some(remedy) => format!("{error}; {remedy}"),
-        None => error.to_string(),
-    })?;
-    Ok(ModelFor { metric, file: file.to_owned() })
 }
 
 fn parse_every(text: &str) -> std::result::Result<Every, String> {

@@ -30,11 +30,7 @@ impl TrainOutputs {
         let store = &arguments.execution.store;
         let outputs = TrainOutputs {
             model: store.locate(&arguments.model)?,
-            best_models: arguments
-                .model_for
-                .iter()
-                .map(|best| store.locate(&best.file))
-                .collect::<Result<_>>()?,
+            best_models: arguments.models_for()?.into_iter().map(|(_, file)| file).collect(),
             rounds: store.locate_optional(arguments.rounds.as_ref())?,
             out_of_bag: store.locate_optional(arguments.oob.as_ref())?,
             strength: store.locate_optional(arguments.strength.as_ref())?,

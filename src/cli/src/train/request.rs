@@ -4,6 +4,7 @@ use super::TrainArguments;
 use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
+use planetree_metric::Metric;
 use planetree_model::model::Model;
 use planetree_train::config::Parameters;
 use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
@@ -15,10 +16,11 @@ impl TrainArguments {
     pub fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
         let mut plan = self.parameters.load(store, &[])?;
+        let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
         if let Some(last) = plan.stages.last_mut() {
-            for best in &self.model_for {
-                if !last.metrics.contains(&best.metric) {
-                    last.metrics.push(best.metric);
+            for metric in &best_for {
+                if !last.metrics.contains(metric) {
+                    last.metrics.push(*metric);
                 }
             }
         }
@@ -56,9 +58,23 @@ impl TrainArguments {
             checkpoint: self.checkpoint_plan()?,
             resume: self.resume,
             objective: None,
-            best_for: self.model_for.iter().map(|best| best.metric).collect(),
+            best_for,
             backend: None,
         })
+    }
+
+    /// Returns the metrics of `--model-for` with their files.
+    pub fn models_for(&self) -> Result<Vec<(Metric, Location)>> {
+        let model_for = |text: &String| match text.split_once('=') {
+            Some((metric, file)) if !file.is_empty() => {
+                Ok((metric.parse()?, self.execution.store.locate(file)?))
+            }
+            _ => Err(Error::usage(
+                format_args!("--model-for {text}: expected METRIC=FILE"),
+                "name a metric and a file, such as --model-for ndcg@10=ndcg.parquet",
+            )),
+        };
+        self.model_for.iter().map(model_for).collect()
     }
 
     fn validation(&self) -> Result<Vec<NamedData>> {
