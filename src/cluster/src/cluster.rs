@@ -21,8 +21,8 @@ use planetree_train::config::{
     BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
     ObjectiveParameters, PairwiseLoss, Parameters, Target,
 };
-use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
-use planetree_train::tree::worker_partitions;
+use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell, WorkerShares};
+use planetree_train::tree::WorkerBounds;
 use planetree_train::{Backend, TrainRequest};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -171,15 +171,17 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
     }
 }
 
-/// Divides the partitions of a dataset into at most `most` shares. If each worker builds its own streaming
-/// histograms, all partitions of a worker go to the same share.
-fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
+/// Assigns the workers of streaming histograms to the shares of a dataset. Returns `None` if workers build no
+/// histograms of their own.
+fn worker_shares(
+    parameters: &Parameters,
+    data: &BinnedData,
+    rows: &[u64],
+    shares: &[Range<usize>],
+) -> Option<WorkerShares> {
     let candidates = parameters.boost().map(|boost| boost.candidates);
-    let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
-    let workers = worker_partitions(rows.len(), rules.workers);
-    let of_workers: Vec<u64> = workers.iter().map(|own| rows[own.clone()].iter().sum()).collect();
-    let whole = |share: Range<usize>| workers[share.start].start..workers[share.end - 1].end;
-    divide(&of_workers, most).into_iter().map(whole).collect()
+    let rules = candidates.and_then(worker_rules)?;
+    Some(WorkerShares::assign(WorkerBounds::divide(&data.rows, rules.workers), rows, shares))
 }
 
 /// Checks that the bins are small enough to be sent to executors in one message.
@@ -265,20 +267,28 @@ impl Backend for Cluster {
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
-        let shares = shares(parameters, &rows, self.share_count(connection.executors.len()));
+        let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let session = Arc::new(TrainingSession {
+        let mut session = TrainingSession {
             client: connection.client.clone(),
             groups: file_groups(&place, &shares),
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
-            command: self.command(place, source.content_key()?),
-        });
-        let training = ActiveTraining { session: session.clone(), _connection: connection };
-        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
+            command: self.command(place.clone(), source.content_key()?),
+            workers: None,
+        };
         let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;
+        if let Some(workers) = worker_shares(parameters, &data, &rows, &shares) {
+            // The rows of workers are known only now, because workers have whole queries.
+            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
+            tracing::info!("{} shares with whole workers", read.len());
+            session.groups = file_groups(&place, &read);
+            session.workers = Some(workers);
+        }
+        let training = ActiveTraining { session: Arc::new(session), _connection: connection };
+        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
         Ok(data)
     }
 

@@ -8,13 +8,14 @@ use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_judge::evaluate::JudgeRows;
 use planetree_model::predict::ScoreRows;
-use planetree_train::jobs::{GrowTrees, Level, StreamLevel, Survey, UpdateGradients};
+use planetree_train::jobs::{GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients};
 
 const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<Survey>(),
     RegisteredJob::of::<UpdateGradients>(),
     RegisteredJob::of::<Level>(),
     RegisteredJob::of::<StreamLevel>(),
+    RegisteredJob::of::<SumParts>(),
     RegisteredJob::of::<GrowTrees>(),
     RegisteredJob::of::<ScoreRows>(),
     RegisteredJob::of::<JudgeRows>(),

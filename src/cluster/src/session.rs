@@ -9,6 +9,7 @@ use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
+use planetree_train::jobs::WorkerShares;
 use std::sync::Arc;
 
 /// The connection of one training run, and its shares, which are ranges of row groups.
@@ -25,6 +26,8 @@ pub(crate) struct TrainingSession {
     pub threads: usize,
     /// Tuning options from the cluster address.
     pub usage: Usage,
+    /// The workers of each share, if workers build streaming histograms of their own.
+    pub workers: Option<WorkerShares>,
 }
 
 impl TrainingSession {

@@ -16,7 +16,7 @@ use crate::driver::{
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
     Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
-    carrying_pays, grow,
+    WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -26,6 +26,7 @@ use prepare::PreparedBoosting;
 pub use prepare::bytes_per_row;
 use spin_guard::SpinGuard;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Creates the learner of a boosted part, and the part before its first round.
 pub fn learner<'a>(
@@ -34,7 +35,7 @@ pub fn learner<'a>(
     input: &'a MemberInput,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    prepare::note_workers(parameters, input.data.partitions(), observer);
+    prepare::note_workers(parameters, &input.data.rows, observer);
     let prepared = prepare::prepare(context, parameters, input)?;
     let start = PartFamily::Trees(prepared.start.clone());
     Ok(match prepared.traits.weighted {
@@ -57,6 +58,8 @@ struct BoostLearner<'a, C: Cell> {
     gradients: GradientSummary,
     /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
+    /// The rows of each worker, for streaming candidates.
+    bounds: Arc<WorkerBounds>,
     /// Keeps threads spinning between steps. `None` if other parts or processes use the threads.
     spin_guard: Option<SpinGuard>,
 }
@@ -68,7 +71,9 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         mut prepared: PreparedBoosting,
     ) -> Self {
         let request = context.request;
+        let workers = workers(&parameters.learner.candidates);
         BoostLearner {
+            bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
             worker: prepared.worker(request, parameters),
             request,
             parameters,
@@ -105,7 +110,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             true => KeptHistograms::for_carry(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),
         };
-        let mut finder = finder(parameters, histograms);
+        let mut finder = finder(parameters, &self.bounds, histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
@@ -242,13 +247,25 @@ fn limits(parameters: &BoostSettings) -> TreeLimits {
     }
 }
 
-fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
+fn finder<C: Cell>(
+    parameters: &BoostSettings,
+    bounds: &Arc<WorkerBounds>,
+    kept: KeptHistograms<C>,
+) -> Box<dyn SplitFinder<C>> {
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            Box::new(StreamingSplits::new(streaming_rules(streaming), kept))
+            Box::new(StreamingSplits::new(streaming_rules(streaming), bounds.clone(), kept))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
+    }
+}
+
+/// Returns the number of workers that build histograms of their own, which is 1 unless candidates are streaming.
+fn workers(candidates: &BoostCandidates) -> usize {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => streaming.workers as usize,
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => 1,
     }
 }
 

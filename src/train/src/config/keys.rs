@@ -484,7 +484,7 @@ pub static KEYS: [Key; 53] = [
             get: |parameters| parameters.workers.into(),
         },
         default: "1",
-        help: "Streaming only: number of workers; each builds histograms of its partitions, which are then merged",
+        help: "Streaming only: number of workers; each builds histograms of its queries, which are then merged",
     },
     Key {
         name: "bagging_fraction",

@@ -20,9 +20,10 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 21] = [
+const TEXTS: [(&str, &str); 22] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
+    ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
     ("sgbrt", include_str!("presets/sgbrt.toml")),
     ("ksgbrt", include_str!("presets/ksgbrt.toml")),

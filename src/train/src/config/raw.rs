@@ -113,7 +113,7 @@ pub struct RawParameters {
     pub max_bin: u32,
     /// Streaming: maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
-    /// Streaming: number of workers, each with its own partitions and histograms.
+    /// Streaming: number of workers, each with its own queries and histograms.
     pub workers: u32,
     /// Fraction of rows or queries sampled for each tree.
     pub bagging_fraction: f64,

@@ -140,8 +140,12 @@ fn presets_have_the_settings_of_their_papers() {
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
     assert_eq!(
         (raw(&pgbrt).candidates, raw(&pgbrt).max_bin, raw(&pgbrt).value_groups),
-        (Candidates::Streaming, 50, 255)
+        (Candidates::Streaming, 25, 0)
     );
+    assert_eq!(pgbrt.boost().unwrap().base_score, BaseScore::Constant(0.0));
+    let grouped = with_preset("pgbrt-grouped", &[]).unwrap();
+    assert_eq!((raw(&grouped).max_bin, raw(&grouped).value_groups), (50, 255));
+    assert_eq!(grouped.boost().unwrap().base_score, BaseScore::Auto);
     assert_eq!(
         (raw(&pgbrt).num_trees, raw(&pgbrt).min_data_in_leaf, raw(&pgbrt).missing),
         (250, 1, MissingPolicy::Zero)
@@ -202,7 +206,7 @@ fn presets_have_the_settings_of_their_papers() {
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
+        "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
          rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
     );
 }

@@ -1,21 +1,76 @@
 //! Tests of fast kernels and split finders against naive references.
 
 use super::cell::{Cell, GradientSums, Scale};
+use super::centroids::{Centroid, StreamingHistogram};
 use super::features::FeatureChoice;
 use super::finder::{GrowContext, SplitFinder};
 use super::frontier::Order;
 use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
-use super::row_store::LocalRows;
-use super::rows::{NodeSplit, RowSets};
+use super::row_store::{LocalRows, RowStore};
+use super::rows::{NodeId, NodeSplit, RowSets};
 use super::split::{Divisor, FoundSplit, SplitRules};
-use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
+use super::{
+    CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
+    StreamingSplits, WorkerBounds, WorkerRows,
+};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
+use planetree_base::error::Result;
 use proptest::prelude::*;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const LEAST: i64 = 3;
+
+/// Rows that may send the histograms of their workers, as those of a cluster do.
+struct Sender<'a> {
+    held: LocalRows<'a, i64>,
+    bounds: Arc<WorkerBounds>,
+    scale: Scale,
+    centroids: usize,
+    sends: bool,
+}
+
+impl RowStore<i64> for Sender<'_> {
+    fn root(&mut self) -> Result<i64> {
+        self.held.root()
+    }
+
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[i64; 2]>> {
+        self.held.split(splits)
+    }
+
+    fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<i64>]) -> Result<Vec<NodeHistogram<i64>>> {
+        self.held.histograms(groups, nodes)
+    }
+
+    fn merged_histograms(
+        &mut self,
+        groups: &[usize],
+        nodes: &[NodeId],
+    ) -> Result<Option<Vec<NodeHistograms>>> {
+        let workers = WorkerRows {
+            data: self.held.data,
+            rows: self.held.sets,
+            bounds: &self.bounds,
+            workers: 0..self.bounds.workers(),
+            scale: self.scale,
+            centroids: self.centroids,
+        };
+        let trees = workers.histograms(groups, nodes)?.into_iter();
+        Ok(self.sends.then(|| trees.map(|tree| tree.finish().unwrap()).collect()))
+    }
+
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<i64>> {
+        self.held.part_sums(parts)
+    }
+
+    fn local(&self) -> Result<&RowSets<i64>> {
+        self.held.local()
+    }
+}
 
 /// Generates columns with many zeros, few or many distinct values, and missing values, and a target per row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
@@ -239,22 +294,109 @@ proptest! {
     }
 
     #[test]
-    fn streaming_trees_do_not_depend_on_partitions_or_column_layout(
-        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
+    fn streaming_trees_do_not_depend_on_partitions_threads_or_column_layout(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, workers in 2usize..9,
+        threads in 1usize..4,
     ) {
-        // If all values are distinct in both cases, the histograms of a single worker are the same.
         let rows = targets.len();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
             let rules = StreamingRules { centroids, grouped: max_bin.is_some(), workers };
-            let tree = grown_by(&data, &targets, &mut StreamingSplits::new(rules, KeptHistograms::default()), 3);
+            let bounds = Arc::new(WorkerBounds::divide(&data.rows, workers));
+            let mut finder = StreamingSplits::new(rules, bounds, KeptHistograms::default());
+            let tree = pool.install(|| grown_by(&data, &targets, &mut finder, 3));
             let shape = |node: &super::GrownNode| (node.sums, node.split.map(|(split, left)| (split.feature, left)));
             tree.nodes.iter().map(shape).collect::<Vec<_>>()
         };
-        let whole = grow_with(Some(255), 1, rows);
-        prop_assert_eq!(&whole, &grow_with(Some(255), 1, partition_rows));
-        prop_assert_eq!(&whole, &grow_with(None, 1, partition_rows));
-        prop_assert_eq!(&whole, &grow_with(Some(255), 7, rows));
+        // If all values are distinct in both cases, the histograms are the same.
+        for workers in [1, workers] {
+            let whole = grow_with(Some(255), workers, rows);
+            prop_assert_eq!(&whole, &grow_with(Some(255), workers, partition_rows));
+            prop_assert_eq!(&whole, &grow_with(None, workers, rows));
+            prop_assert_eq!(&whole, &grow_with(None, workers, partition_rows));
+        }
+    }
+
+    /// The slow twin inserts the values of each worker one by one, and merges the histograms of all workers level by
+    /// level.
+    #[test]
+    fn workers_build_and_merge_histograms_as_defined(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, workers in 1usize..12,
+    ) {
+        let data = binned(&columns, targets.len(), partition_rows, None);
+        let bounds = WorkerBounds::divide(&data.rows, workers);
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let sets = sets(&data, &targets);
+        let all = WorkerRows {
+            data: &data, rows: &sets, bounds: &bounds, workers: 0..bounds.workers(), scale: scale(targets.len()), centroids,
+        };
+        let fast = all.histograms(&groups, &[0]).unwrap();
+        for (group, fast) in groups.into_iter().zip(fast) {
+            let feature = data.binning.layout.groups[group].features[0] as usize;
+            let bins = &data.binning.features[feature];
+            let of_worker = |worker: usize| {
+                let mut by_code: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+                for row in bounds.rows(worker..worker + 1) {
+                    let code = code(&data, &columns, feature, row as usize);
+                    let (count, sum) = by_code.entry(code).or_default();
+                    *count += 1.0;
+                    *sum += f64::from(targets[row as usize]);
+                }
+                let mut histogram = StreamingHistogram::new(centroids);
+                for (code, (count, sum)) in by_code {
+                    if Some(code) != bins.missing_code {
+                        histogram.insert(Centroid { centre: bins.centres[code as usize].into(), count, sum });
+                    }
+                }
+                histogram.bins()
+            };
+            let mut level: Vec<Vec<Centroid>> = (0..bounds.workers()).map(of_worker).collect();
+            while level.len() > 1 {
+                let merged = |pair: &[Vec<Centroid>]| {
+                    let mut histogram = StreamingHistogram::of_bins(centroids, &pair[0]);
+                    if let Some(other) = pair.get(1) {
+                        other.iter().for_each(|bin| histogram.insert(*bin));
+                        return histogram.bins();
+                    }
+                    pair[0].clone()
+                };
+                level = level.chunks(2).map(merged).collect();
+            }
+            let fast = fast.finish().unwrap();
+            prop_assert_eq!(&fast[0][0].bins, &level[0], "feature {}", feature);
+            let is_missing = |row: &usize| Some(code(&data, &columns, feature, *row)) == bins.missing_code;
+            let missing = (0..targets.len()).filter(is_missing).count() as i64;
+            prop_assert_eq!(fast[0][0].missing.count, missing);
+        }
+    }
+
+    /// Counting rows for the best candidates only chooses the same splits as counting them for all candidates, also if a
+    /// leaf needs many rows; and sums that are kept for children change nothing.
+    #[test]
+    fn streaming_splits_of_one_worker_are_the_same_from_kept_sums_rows_and_messages(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, least in 1i64..40,
+    ) {
+        let data = binned(&columns, targets.len(), partition_rows, None);
+        let rules = StreamingRules { centroids, grouped: false, workers: 1 };
+        let bounds = Arc::new(WorkerBounds::divide(&data.rows, 1));
+        let grow_in = |histogram_bytes: usize, sends: bool| {
+            let choice = FeatureChoice::draw(
+                crate::config::load(None, None, &[]).unwrap().first().tree(), 1, &data.binning.layout, 1);
+            let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes };
+            let mut sets = sets(&data, &targets);
+            let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
+            let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
+            let mut finder = StreamingSplits::new(rules, bounds.clone(), KeptHistograms::default());
+            let limits = TreeLimits { depth: 4, order: Order::Levels };
+            grow(&context, limits, &mut rows, &mut finder).unwrap()
+        };
+        let expected = grow_in(1 << 30, false);
+        let leaves = expected.nodes.iter().filter(|node| node.split.is_none());
+        prop_assert!(leaves.map(|leaf| leaf.sums.count).min().unwrap() >= least.min(targets.len() as i64));
+        prop_assert_eq!(&expected, &grow_in(0, false));
+        prop_assert_eq!(&expected, &grow_in(1 << 30, true));
     }
 }
 
