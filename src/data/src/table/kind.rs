@@ -88,20 +88,22 @@ impl TableKind {
 
     /// Checks whether a text file with these columns, in any order, is a table of this kind.
     pub(super) fn has_columns(self, names: &[String]) -> bool {
-        // The required columns. Further columns are allowed only if their names start with the prefix `more`.
-        let (columns, more): (&[&str], Option<&str>) = match self {
-            TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], Some("part.")),
-            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], None),
-            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], Some("")),
-            TableKind::Differences => {
-                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], None)
+        // The required columns. Further columns are allowed only if their names start with one of the prefixes `more`.
+        let (columns, more): (&[&str], &[&str]) = match self {
+            TableKind::Predictions => {
+                (&["query_id", "doc_id", "label", "score", "rank"], &["part.", "cumulative.", "class."])
             }
-            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], None),
+            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], &["stage"]),
+            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], &[""]),
+            TableKind::Differences => {
+                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], &[])
+            }
+            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
         let is_known = |name: &String| {
-            columns.contains(&name.as_str()) || more.is_some_and(|prefix| name.starts_with(prefix))
+            columns.contains(&name.as_str()) || more.iter().any(|prefix| name.starts_with(prefix))
         };
         has_all && names.iter().all(is_known)
     }

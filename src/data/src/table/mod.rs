@@ -15,7 +15,7 @@ mod write;
 
 pub use bytes::write_failure;
 pub(crate) use bytes::{FileSlice, guarded};
-pub use column::{float_column, string_column};
+pub use column::{float_column, split_column, string_column};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
 pub use read::{AnyParquet, TableReader};

@@ -73,12 +73,12 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         let stage = StageRun { request, number, parameters, members: &members, sources: &sources, binned };
         outputs = stage.run(&mut training, out_of_bag, observer)?;
     }
-    if let (Target::Ordinal(ordinal), Some(bins)) = (&request.plan.target, &bins) {
-        if let Some(data) = ordinal.weights.data() {
-            let fit = FitData { request, data, members: &members, sources: &sources, bins };
-            for model in training.models_mut() {
-                fit.fit_weights(model, observer)?;
-            }
+    if let (Target::Ordinal(ordinal), Some(bins)) = (&request.plan.target, &bins)
+        && let Some(data) = ordinal.weights.data()
+    {
+        let fit = FitData { request, data, members: &members, sources: &sources, bins };
+        for model in training.models_mut() {
+            fit.fit_weights(model, observer)?;
         }
     }
     training.seconds.load += sources.seconds.load;

@@ -97,9 +97,9 @@ impl Sources<'_> {
 
     /// Returns the error for a key that is only for `target=ordinal`.
     fn needs_ordinal(&self, key: &str) -> Error {
-        let all = self.file.plan.iter().chain(&self.command.plan);
+        let mut all = self.file.plan.iter().chain(&self.command.plan);
         let remedy = "set target=ordinal, or remove it";
-        match all.filter(|setting| setting.key.name == key).last() {
+        match all.rfind(|setting| setting.key.name == key) {
             Some(setting) => setting.fault(ValueError {
                 problem: "only models of classes use it".to_owned(),
                 remedy: remedy.to_owned(),

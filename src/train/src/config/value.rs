@@ -86,10 +86,11 @@ impl Key {
             KeyKind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
             KeyKind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
             KeyKind::BaggingPer => match text.to_ascii_lowercase().as_str() {
-                "tree" => Some(parameters.bagging_per_run = false),
-                "run" => Some(parameters.bagging_per_run = true),
+                "tree" => Some(false),
+                "run" => Some(true),
                 _ => None,
-            },
+            }
+            .map(|per_run| parameters.bagging_per_run = per_run),
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {

@@ -167,7 +167,7 @@ impl<'a> Training<'a> {
             self.file = self.model_file(stage)?;
             return Ok(false);
         };
-        let kept = self.model.parts.split_off(self.first_part + stage.members.len());
+        let kept = self.model.parts.split_off(self.first_part + stage.members.count());
         for (number, part) in state.best.iter().zip(kept) {
             stage.members.restore_best(*number, part.family);
         }
@@ -176,6 +176,10 @@ impl<'a> Training<'a> {
             if !state.best.contains(&number) && !continues(&part.family, &start.family) {
                 return Err(state.started_otherwise(self.request, number));
             }
+        }
+        for (part, start) in parts.iter_mut().zip(stage.members.parts()) {
+            // The number of trees may have been raised since the checkpoint.
+            part.configuration.clone_from(&start.configuration);
         }
         let begun = Instant::now();
         let count: u64 = parts.iter().map(|part| rounds_in(&part.family)).sum();
