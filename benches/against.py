@@ -23,7 +23,7 @@ JOBS = {
     "convert": "convert {text} --output {out}",
     "train-planet": "train --data {data} --preset planet --set num_trees=60 --model {out}",
     "train-lambdamart": "train --data {data} --preset lambdamart --set num_trees=60 --model {out}",
-    "train-pgbrt": "train --data {data} --preset pgbrt --set num_trees=15 --model {out}",
+    "train-pgbrt": "train --data {data} --preset pgbrt --set value_groups=255 --set max_bin=50 --set base_score=auto --set num_trees=15 --model {out}",
     "train-gbrt": "train --data {small} --preset gbrt --set num_trees=10 --model {out}",
     "train-rf": "train --data {small} --preset rf --set num_trees=40 --model {out}",
     "train-rf-list": "train --data {tiny} --preset rf-list --set num_trees=4 --model {out}",

@@ -192,7 +192,7 @@ fn no_rows_are_an_error() {
     for text in [&b""[..], b"\n\n", b"# nothing\n"] {
         assert_eq!(
             rejected(text, ""),
-            "error: in.txt: there are no rows\n  help: name an input with at least one line of data\n"
+            "error: in.txt: there are no rows\n  help: pass an input with at least one line of data\n"
         );
     }
 }

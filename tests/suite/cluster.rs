@@ -27,12 +27,19 @@ fn a_cluster_trains_the_same_model_and_log() {
         "--preset planet --data data --set max_bin=12",
         "--preset lambdamart --data data",
         "--preset lambdamart --data weighted --set max_depth=3 --set num_leaves=0",
+        "--preset lambdamart-paper --data weighted --set min_data_to_split=70 --set features_per_node=0.5",
+        "--preset ranknet --data data --set leaf=mean",
         "--preset xendcg --data data --set query_fraction=0.6",
         "--preset pgbrt --data data",
         "--preset pgbrt --data data --set workers=3",
-        "--preset pgbrt --data weighted --set workers=2 --set value_groups=0 --set missing=learned",
+        "--preset pgbrt-grouped --data data",
+        "--preset pgbrt-grouped --data weighted --set workers=5 --set min_data_in_leaf=12",
+        "--preset pgbrt --data weighted --set workers=2 --set missing=learned",
         "--preset rf-point --data data",
         "--preset rf-list --data data",
+        "--preset rf-rand --data data",
+        "--preset rf-list --data data --set listwise_metric=err --set max_bin=0 --set leaf_order=depth --set max_depth=5",
+        "--preset rf-list --data data --set queries_per_node=0.5 --set leaf_score=exp2",
         "--preset rf-hybrid --data weighted",
     ] {
         let outcome = |cluster: &str| {
@@ -67,9 +74,12 @@ fn histograms_may_be_merged_by_executors_and_requested_in_parts() {
         cluster["level_bytes_p50"].as_f64().unwrap()
     };
     let cluster = Cluster::start(2, &[]);
-    for variant in
-        ["--preset planet --data weighted", "--preset lambdamart --data data", "--preset pgbrt --data data"]
-    {
+    for variant in [
+        "--preset planet --data weighted",
+        "--preset lambdamart --data data",
+        "--preset pgbrt-grouped --data data",
+        "--preset pgbrt --data data --set workers=10",
+    ] {
         let expected = model(room.path(), variant);
         let bytes = ["shares=10&merge=0", "shares=10", "shares=10&merge=1&overlap=3", "merge=4&overlap=2"]
             .map(|usage| {
@@ -82,6 +92,26 @@ fn histograms_may_be_merged_by_executors_and_requested_in_parts() {
     // The second stage of a job merges: both executors took part in it.
     for executor in 0..2 {
         assert!(cluster.stages_of(executor).contains(&2), "{:?}", cluster.stages_of(executor));
+    }
+}
+
+/// Workers have whole queries, wherever row groups end. Neither partitions nor executors change a byte.
+#[test]
+fn workers_are_the_same_in_one_process_and_on_any_number_of_executors() {
+    let room = room();
+    let examples = graded(29, 90, 20);
+    dataset(room.path(), "one", &examples, "");
+    dataset(room.path(), "many", &examples, "--partition-rows 130");
+    for workers in [1, 2, 4, 8] {
+        let with = |arguments: &str| {
+            model(room.path(), &format!("--preset pgbrt --set workers={workers} {arguments}"))
+        };
+        let expected = with("--data one --threads 1");
+        assert!(with("--data many --threads 2") == expected, "{workers} workers");
+        for (data, executors) in [("one", 2), ("many", 1), ("many", 2), ("many", 3)] {
+            let arguments = format!("--data {data} --cluster local:{executors}");
+            assert!(with(&arguments) == expected, "{workers} workers: {arguments}");
+        }
     }
 }
 

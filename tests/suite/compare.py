@@ -43,24 +43,26 @@ def near(ours, theirs, what):
     assert abs(ours - theirs) <= CLOSE * abs(theirs) + 1e-15, f"{what}: {ours!r}, expected {theirs!r}"
 
 
-def check_t_test(pair, differences):
+def check_t_test(pair, differences, alternative):
     if len(differences) < 2 or differences.std() == 0:
         assert pair["t_test"] is None
         return
-    theirs = stats.ttest_1samp(differences, 0)
+    theirs = stats.ttest_1samp(differences, 0, alternative=alternative)
     near(pair["t_test"]["t"], theirs.statistic, "t")
     near(pair["t_test"]["p"], theirs.pvalue, "p of t")
     assert pair["t_test"]["degrees_of_freedom"] == theirs.df
 
 
-def check_wilcoxon(pair, differences):
+def check_wilcoxon(pair, differences, alternative):
     ours = pair["wilcoxon"]
     assert ours["queries"] == np.count_nonzero(differences)
     if not differences.any():
         assert (ours["p"], ours["statistic"]) == (1.0, 0.0)
         return
-    theirs = stats.wilcoxon(differences)
-    near(ours["statistic"], theirs.statistic, "statistic of signed ranks")
+    theirs = stats.wilcoxon(differences, alternative=alternative)
+    # In a one-sided test, scipy's statistic is the positive rank sum.
+    statistic = ours["statistic" if alternative == "two-sided" else "positive"]
+    near(statistic, theirs.statistic, "statistic of signed ranks")
     near(ours["p"], theirs.pvalue, "p of signed ranks")
     assert ours["exact"] == (ours["z"] is None)
     assert ours["positive"] + ours["negative"] == ours["queries"] * (ours["queries"] + 1) / 2
@@ -70,24 +72,30 @@ def check_wilcoxon(pair, differences):
         assert np.sign(ours["z"]) == np.sign(ours["positive"] - ours["negative"])
 
 
-def check_randomisation(pair, differences):
+def check_randomisation(pair, differences, alternative):
     ours = pair["randomisation"]
     changed = differences[differences != 0]
     assert ours["exact"] == (len(changed) <= 20)
-    if len(changed) < 2:
+    if len(changed) < 2 and alternative == "two-sided":
         assert ours["p"] == 1.0
+        return
+    if len(changed) < 2:
+        side = 1 if alternative == "greater" else -1
+        assert ours["p"] == (0.5 if len(changed) and side * changed[0] > 0 else 1.0)
         return
     if len(changed) <= 13:
         theirs = stats.permutation_test(
-            (changed,), np.sum, permutation_type="samples", vectorized=False, n_resamples=np.inf
+            (changed,), np.sum, permutation_type="samples", vectorized=False, n_resamples=np.inf,
+            alternative=alternative,
         )
         near(ours["p"], theirs.pvalue, "p of all permutations")
         return
+    size = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
     draw = np.random.default_rng(1)
     tries, found = 20_000, 0
     for _ in range(tries // 1000):
         signs = draw.integers(0, 2, (1000, len(changed))) * 2.0 - 1
-        found += np.count_nonzero(np.abs(signs @ changed) >= abs(changed.sum()) - 1e-9)
+        found += np.count_nonzero(size(signs @ changed) >= size(changed.sum()) - 1e-9)
     theirs = (found + 1) / (tries + 1)
     error = np.sqrt(max(theirs * (1 - theirs), 1 / tries) * (1 / tries + (not ours["exact"]) / ours["permutations"]))
     assert abs(ours["p"] - theirs) < 4.5 * error, (ours, theirs, error)
@@ -168,9 +176,9 @@ def check(path, differences):
         else:
             assert pair["effect_size"] is None
         check_counts(compared, pair, differences)
-        check_t_test(pair, differences)
-        check_wilcoxon(pair, differences)
-        check_randomisation(pair, differences)
+        check_t_test(pair, differences, compared["alternative"])
+        check_wilcoxon(pair, differences, compared["alternative"])
+        check_randomisation(pair, differences, compared["alternative"])
         check_interval(pair, differences)
     check_holm(compared)
     shown = [f"{pair['b']} - {pair['a']}: p {pair['p']:.4g}" for pair in compared["pairs"][:3]]

@@ -103,6 +103,30 @@ fn two_systems_agree_with_scipy() {
 }
 
 #[test]
+fn one_sided_tests_agree_with_scipy() {
+    let room = room();
+    let mut number = 0;
+    for (queries, lean) in [(1, 0.1), (3, 0.1), (12, -0.1), (13, 0.1), (30, 0.05), (51, -0.05), (400, 0.01)] {
+        for coarse in [false, true] {
+            let made = systems(number as u64 + 100, queries, &[0.0, lean], coarse);
+            metrics(room.path(), &format!("a{number}"), "ndcg@10", &made[0]);
+            metrics(room.path(), &format!("b{number}"), "ndcg@10", &made[1]);
+            let files = format!("a{number} b{number}");
+            for alternative in ["greater", "less"] {
+                let options = format!("{files} --seed 3 --alternative {alternative}");
+                assert_eq!(compared(room.path(), number, &options)["alternative"], alternative);
+                number += 1;
+            }
+        }
+    }
+    scipy_agrees(room.path(), 0..number);
+    let text = run(room.path(), "compare a0 b0 --alternative less").ok().stdout;
+    assert!(text.contains("alternative           less: B has smaller values than A"), "{text}");
+    let text = run(room.path(), "compare a0 b0").ok().stdout;
+    assert!(text.contains("alternative           two-sided"), "{text}");
+}
+
+#[test]
 fn several_systems_are_corrected_and_lower_values_may_be_better() {
     let room = room();
     let made = systems(9, 120, &[0.0, 0.02, 0.15, 0.02, -0.05], true);

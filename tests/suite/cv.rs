@@ -206,6 +206,27 @@ fn without_validation_all_other_parts_train_and_all_trees_are_kept() {
 }
 
 #[test]
+fn an_unused_validation_part_neither_trains_nor_validates() {
+    let room = room();
+    let examples = graded(73, 30, 10);
+    for part in 0..3 {
+        dataset(room.path(), &format!("p{part}"), &examples[part * 100..(part + 1) * 100], "");
+    }
+    let json = cv(room.path(), &format!("--data p0 p1 p2 --unused-valid --output cv {QUICK} --metrics rmse"));
+    train(room.path(), &format!("--data p0 {QUICK} --model m"));
+    assert!(bytes(room.path().join("m")) == bytes(room.path().join("cv/folds/1/model.parquet")));
+    assert!(json["folds"][0]["best_round"].is_null());
+    assert_close(
+        json["folds"][0]["test"]["rmse"].as_f64().unwrap(),
+        rmse(&predict(room.path(), "m", "p2")),
+        1e-12,
+        "rmse",
+    );
+    let ran = run(room.path(), &format!("cv --data p0 p1 p2 --no-valid --output cv {QUICK}")).failed();
+    assert!(ran.stderr.contains("it was run with --unused-valid"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_convention_is_stored_with_the_metrics() {
     let room = room();
     let mut examples = graded(80, 24, 10);
@@ -571,6 +592,14 @@ fn misuse_is_reported_before_any_work() {
         ("--data data --preset plant", 2, &["unknown preset \"plant\""]),
         ("--data data --no-valid --set early_stopping_rounds=5", 2, &["needs a validation part"]),
         ("--data data --no-valid --search fine.toml", 2, &["--no-valid"]),
+        ("--data data --unused-valid --search fine.toml", 2, &["--unused-valid"]),
+        ("--data data --unused-valid --no-valid", 2, &["cannot be used with"]),
+        ("--data data --folds 2 --unused-valid", 2, &["2 folds are too few", "at least 3"]),
+        (
+            "--data data --unused-valid --set early_stopping_rounds=5",
+            2,
+            &["needs a validation part, but --unused-valid is given"],
+        ),
         (
             "--data data --search unknown.toml",
             2,
@@ -610,6 +639,7 @@ fn misuse_is_reported_before_any_work() {
         ("--data other --folds 4", "its data differ"),
         ("--data data --folds 4 --fold-seed 1", "its --fold-seed is 0, not 1"),
         ("--data data --folds 4 --no-valid", "it was run without --no-valid"),
+        ("--data data --folds 4 --unused-valid", "it was run without --unused-valid"),
     ] {
         let ran = run(room.path(), &format!("cv {arguments} --output mine {QUICK}")).failed();
         assert!(ran.stderr.contains(expected), "{arguments}: {}", ran.stderr);

@@ -175,7 +175,7 @@ fn a_training_does_not_resume_with_other_labels_weights_or_categories() {
         for other in ["labels", "weights", "codes"] {
             let stderr = run(at, &format!("train --data {other} {resume}")).failed().stderr;
             assert!(
-                stderr.contains("the checkpoint is of a different training: the training data differ"),
+                stderr.contains("the checkpoint is from a different training run: the training data differ"),
                 "{stderr}"
             );
             assert!(stderr.contains(json(at, "describe d")["fingerprint"].as_str().unwrap()), "{stderr}");

@@ -87,7 +87,10 @@ fn lightgbm_side_files_give_queries_weights_and_positions() {
         ("1\n3\n", "error: train.txt.query: covers more than the 3 rows of train.txt\n"),
         ("1\n2\n5\n", "error: train.txt.query: covers more than the 3 rows of train.txt\n"),
         ("1\nx\n", "error: train.txt.query:2:1: found \"x\", expected a number\n"),
-        ("1.5\n2\n", "error: train.txt.query:1:1: found 1.5, expected the number of rows of a query\n"),
+        (
+            "1.5\n2\n",
+            "error: train.txt.query:1:1: found 1.5, expected a row count: a whole number, at least 0\n",
+        ),
     ] {
         write(temporary.path(), "train.txt.query", query);
         let stderr = run(temporary.path(), "convert train.txt --output bad").failed().stderr;

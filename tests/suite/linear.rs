@@ -203,7 +203,7 @@ fn bad_input_is_refused() {
                 "--preset logistic --data real --set relevant_from=100",
                 "no label is at least relevant_from = 100",
             ),
-            ("--preset linear --data real --set max_depth=4", "a linear model has no max_depth"),
+            ("--preset linear --data real --set max_depth=4", "a linear model does not use max_depth"),
             (
                 "--preset linear --data real --set objective=lambdarank",
                 "a linear model has no objective lambdarank",
@@ -213,7 +213,10 @@ fn bad_input_is_refused() {
                 "expected query, z, minmax or none",
             ),
             ("--preset linear --data real --set lambda_l2=-1", "expected a number from 0"),
-            ("--preset mart --data real --set normalise_features=z", "boosting has no normalise_features"),
+            (
+                "--preset mart --data real --set normalise_features=z",
+                "boosting does not use normalise_features",
+            ),
         ],
     );
 }

@@ -148,17 +148,17 @@ fn listwise_trees_on_unsuitable_data_or_options_are_refused() {
         ("--preset rf-list --data flat", "no split was possible"),
         ("--preset rf-list --data data --set label_gain=0,1", "the label 2 has no gain"),
         ("--preset rf-list --data data --set label_gain=l-1", "or its gain is below 0"),
-        ("--preset rf-list --data data --set candidates=exact", "need static candidates"),
+        ("--preset rf-list --data data --set candidates=random", "need static or exact candidates"),
         ("--preset rf-list --data data --set bagging_by=rows", "whole queries"),
         ("--preset rf-point --data data --set leaf_order=random", "only listwise trees use it"),
         (
-            "--preset rf-list --data data --set leaf_order=depth",
-            "expected breadth, random, biggest or most_relevant",
+            "--preset rf-list --data data --set leaf_order=deep",
+            "expected breadth, random, biggest, most_relevant or depth",
         ),
         ("--preset planet --data data --strength s", "a boosted tree does not rank by itself"),
-        ("--preset rf-pair --data data --strength s", "trees trained on pairs do not rank single documents"),
+        ("--preset rf-pair --data data --strength s", "not available for forests trained on document pairs"),
         ("--preset rf --data data --strength s", "trees must be trained on whole queries"),
-        ("--preset rf-list --data data --strength m", "two outputs have the same file: m"),
+        ("--preset rf-list --data data --strength m", "two outputs use the same file: m"),
     ];
     assert_trainings_refused(room.path(), &refused);
 }

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod augment;
 mod bad_input;
+mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
@@ -17,6 +19,7 @@ mod fingerprint;
 mod forest;
 mod formats;
 mod identity;
+mod label_map;
 mod leakage;
 mod linear;
 mod listwise;
@@ -42,6 +45,7 @@ mod train_faults;
 mod train_identity;
 mod train_long;
 mod train_outputs;
+mod train_papers;
 mod train_plans;
 mod train_ranking;
 mod train_streaming;

@@ -13,7 +13,7 @@ fn root() -> &'static Path {
 
 /// Options that make a pipeline fast, and words that its output contains. The data are `sample_data`, also under other
 /// names.
-const SHIPPED: [(&str, &str, &[&str]); 15] = [
+const SHIPPED: [(&str, &str, &[&str]); 16] = [
     ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
     (
         "compare_rankers",
@@ -35,7 +35,7 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
         "--set trees=2 --set shares=0.3,1.0 --set presets=rf-point,lambdamart",
         &["share of the training queries", "lambdamart"],
     ),
-    ("forest_min_rows", "--set trees=2 --set min_rows=1,20 --set presets=rf-hybrid", &["min_data_in_leaf"]),
+    ("forest_min_rows", "--set trees=2 --set min_rows=2,20 --set presets=rf-hybrid", &["min_data_to_split"]),
     ("forest_size", "--set trees=3 --set presets=rf-point,rf-list", &["test.tree", "oob"]),
     ("forest_strength", "--set trees=2 --set presets=rf-point,rf-list", &["expected ndcg", "train"]),
     ("forest_subsample", "--set trees=2 --set fractions=0.05,0.63 --set presets=rf-list", &["0.05", "0.63"]),
@@ -49,6 +49,11 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ),
     ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+    (
+        "papers/challenge",
+        "--set trees=4 --set stop_after=2",
+        &["M1", "M8", "M12", "blend", "unit_variance", "equal weights", "Holm"],
+    ),
 ];
 
 /// The titles of charts in the reports of some pipelines.
@@ -58,7 +63,7 @@ const CHARTS: [(&str, &str); 13] = [
     ("forest_comparison", "Difference of the mean ndcg@10"),
     ("forest_features", "ndcg@10 by features_per_node"),
     ("forest_learning_curve", "ndcg@10 by share of the training queries"),
-    ("forest_min_rows", "map by min_data_in_leaf"),
+    ("forest_min_rows", "map by min_data_to_split"),
     ("forest_size", "ndcg@10 of all trainings"),
     ("forest_size", "ndcg@10 of rounds-rf-list"),
     ("forest_strength", "Mean tree of each forest on test"),
@@ -88,6 +93,7 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         fs::copy(sample.join(format!("{from}.txt")), at("yahoo").join(format!("set1.{to}.txt"))).unwrap();
     }
     let mut files: Vec<String> = names_in(&root().join("pipelines"));
+    files.extend(names_in(&root().join("pipelines/papers")).iter().map(|name| format!("papers/{name}")));
     files.retain(|name| name.ends_with(".toml"));
     let names: Vec<String> = SHIPPED.iter().map(|(name, _, _)| format!("{name}.toml")).collect();
     assert_eq!(files, names, "every shipped pipeline is tested");
@@ -98,9 +104,10 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         for word in *words {
             assert!(ran.stdout.contains(word), "{name}: {word} is not in\n{}", ran.stdout);
         }
+        let name = name.rsplit('/').next().unwrap();
         let record = manifest(&at("runs").join(name));
         assert_eq!(record.status, RunStatus::Complete, "{name}");
-        assert_eq!(record.pipeline, *name);
+        assert_eq!(record.pipeline, name);
         assert!(!record.description.is_empty(), "{name}");
         // A report as a step of the run is complete and has the main chart.
         let pages =
@@ -108,7 +115,7 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         for page in pages {
             let page = fs::read_to_string(at("runs").join(name).join(page)).unwrap();
             assert!(page.contains("</html>") && !page.contains("not complete"), "{name}");
-            for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| pipeline == name) {
+            for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| *pipeline == name) {
                 assert!(page.contains(&format!("\"label\":\"{chart}")), "{name}: no chart {chart}");
             }
         }

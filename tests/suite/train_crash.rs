@@ -99,8 +99,12 @@ fn a_damaged_or_unrelated_checkpoint_is_refused() {
     refused(b"my notes", settings, "");
     refused(&model, settings, "this is a model, not a checkpoint");
     let deeper = format!("{settings} --set max_depth=3");
-    refused(&good, &deeper, "of a different training: it has max_depth = 5");
-    refused(&good, &format!("--data other {more}"), "of a different training: the training data differ");
+    refused(&good, &deeper, "from a different training run: it has max_depth = 5");
+    refused(
+        &good,
+        &format!("--data other {more}"),
+        "from a different training run: the training data differ",
+    );
     refused(&good, &format!("{settings} --valid vali"), "a different training");
     let fewer = format!("--data data --set learning_rate=0.01 --set num_trees={}", rounds - 1);
     refused(&good, &fewer, "rounds already");

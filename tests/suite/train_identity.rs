@@ -23,7 +23,7 @@ fn model(directory: &Path, arguments: &str) -> Vec<u8> {
 fn threads_do_not_change_a_byte() {
     let room = room();
     same_rows(room.path());
-    for preset in ["planet", "pgbrt", "pgbrt --set workers=3", "gbrt"] {
+    for preset in ["planet", "pgbrt", "pgbrt --set workers=3", "pgbrt-grouped", "gbrt"] {
         for (number, variant) in VARIANTS.iter().enumerate() {
             let data = ["many", "weighted-many"][number % 2];
             let with = |threads: u32| {
@@ -71,7 +71,7 @@ fn a_root_histogram_derived_from_the_previous_tree_changes_nothing() {
     dataset(room.path(), "data", &untied(41, 20_000, 12), "--partition-rows 3000");
     let variants = [
         ("planet --set max_depth=3", 5),
-        ("pgbrt --set max_depth=3", 5),
+        ("pgbrt-grouped --set max_depth=3", 5),
         ("planet --set num_leaves=6", 5),
         ("planet --set max_depth=3 --set learning_rate=1.5", 5),
         ("planet --set max_depth=3 --set base_score=0.1", 0), // not a multiple of any fixed-point unit
@@ -126,7 +126,15 @@ fn threads_do_not_change_the_log() {
 fn partitions_do_not_change_a_byte() {
     let room = room();
     same_rows(room.path());
-    for preset in ["planet", "pgbrt", "gbrt"] {
+    let presets = [
+        "planet",
+        "pgbrt",
+        "pgbrt --set workers=5",
+        "pgbrt-grouped",
+        "pgbrt-grouped --set workers=3",
+        "gbrt",
+    ];
+    for preset in presets {
         for variant in VARIANTS {
             for kind in ["", "weighted-"] {
                 let with = |partitions: &str| {
@@ -151,8 +159,9 @@ fn binned_data_on_disk_do_not_change_a_byte() {
     for (preset, variant) in [
         ("planet", ""),
         ("planet", "--set missing=learned --set bagging_fraction=0.5 --set features_per_node=0.3"),
-        ("pgbrt", "--set max_bin=20"),
-        ("pgbrt", "--set value_groups=0 --set max_bin=20 --set max_depth=3"),
+        ("pgbrt-grouped", "--set max_bin=20"),
+        ("pgbrt", "--set max_bin=20 --set max_depth=3"),
+        ("pgbrt", "--set workers=3 --set max_depth=3"),
         ("gbrt", "--set max_depth=3"),
     ] {
         let arguments = format!("--preset {preset} --data data {variant} --set num_trees=3");

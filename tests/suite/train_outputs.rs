@@ -8,8 +8,8 @@ use std::path::Path;
 const KINDS: [&str; 5] = [
     "--preset planet",
     "--preset planet --set num_leaves=12 --set max_depth=-1 --set max_bin=31",
-    "--preset pgbrt --set max_bin=25",
-    "--preset pgbrt --set max_bin=25 --set value_groups=0",
+    "--preset pgbrt-grouped --set max_bin=25",
+    "--preset pgbrt",
     "--preset gbrt",
 ];
 

@@ -30,7 +30,9 @@ fn nodes_of(directory: &Path, model: &str, parts: std::ops::Range<i32>) -> Vec<S
     let of = table.column_by_name("part").unwrap().as_primitive::<Int32Type>().clone();
     let columns: Vec<_> = table.columns().iter().skip(1).cloned().collect();
     let row_text = |row: usize| -> String {
-        let cell = |column| arrow::util::display::array_value_to_string(column, row).unwrap();
+        let cell = |column: &arrow::array::ArrayRef| {
+            arrow::util::display::array_value_to_string(column, row).unwrap()
+        };
         columns.iter().map(cell).collect::<Vec<_>>().join("|")
     };
     (0..table.num_rows()).filter(|row| parts.contains(&of.value(*row))).map(row_text).collect()
@@ -170,14 +172,14 @@ fn expected_relevance_equals_one_model_per_grade() {
         for part in described["parts"].as_array().unwrap() {
             assert_eq!(part["weight"].as_f64().unwrap(), -1.0 / runs as f64);
         }
-        run(room.path(), "--quiet predict --model m --data vali --parts --output p").ok();
-        let table = table_of(&room.path().join("p"));
+        run(room.path(), "--quiet predict --model m --data vali --parts --output p.parquet").ok();
+        let table = table_of(&room.path().join("p.parquet"));
         let column = |name: &str| -> Vec<f64> {
             let column = table.column_by_name(name).unwrap_or_else(|| panic!("no column {name}"));
             column.as_primitive::<Float64Type>().values().to_vec()
         };
-        for grade in 0..4 {
-            assert_all_close(&column(&format!("cumulative.{grade}")), &cumulative[grade], settings);
+        for (grade, cumulative) in cumulative.iter().enumerate() {
+            assert_all_close(&column(&format!("cumulative.{grade}")), cumulative, settings);
         }
         for grade in 0..5 {
             let at_most = |grade: usize, row: usize| cumulative.get(grade).map_or(1.0, |column| column[row]);
@@ -185,8 +187,14 @@ fn expected_relevance_equals_one_model_per_grade() {
             let expected: Vec<f64> = (0..300).map(class).collect();
             assert_all_close(&column(&format!("class.{grade}")), &expected, settings);
         }
-        let sql = "SELECT count(*) AS n FROM 'p' WHERE abs(\"class.0\" + \"class.1\" + \"class.2\" + \"class.3\" + \"class.4\" - 1) < 1e-9";
-        let ran = crate::support::sql_in(room.path(), "--format csv", sql, &[]).ok();
+        let sql = "SELECT count(*) AS n FROM 'p.parquet' WHERE abs(\"class.0\" + \"class.1\" + \"class.2\" + \"class.3\" + \"class.4\" - 1) < 1e-9";
+        run(room.path(), "--quiet predict --model m --data vali --parts --output p.csv").ok();
+        let evaluated = |file: &str| run(room.path(), &format!("evaluate --predictions {file} --json")).ok();
+        let values = |file: &str| -> serde_json::Value {
+            serde_json::from_str::<serde_json::Value>(&evaluated(file).stdout).unwrap()["metrics"].clone()
+        };
+        assert_eq!(values("p.csv"), values("p.parquet"));
+        let ran = sql::sql_in(room.path(), "--format csv", sql, &[]).ok();
         assert_eq!(ran.stdout.trim(), "n\n300");
     }
 }
@@ -282,6 +290,11 @@ fn the_earlier_stages_alone_are_kept_if_no_round_is_better() {
         run(room.path(), &format!("train {settings} --model m --rounds rounds --stats stats.json")).ok();
     assert!(ran.stderr.contains("none of 3 rounds is better than the earlier stages"), "{}", ran.stderr);
     assert_eq!(json_of(&room.path().join("stats.json"))["best_round"], 0);
+    let log = described(room.path(), "rounds");
+    let splits: Vec<&str> =
+        log["metrics"].as_array().unwrap().iter().map(|metric| metric["split"].as_str().unwrap()).collect();
+    assert_eq!(splits, ["reversed, stage 1", "train, stage 2", "reversed, stage 2"]);
+    assert_eq!(log["metrics"][2]["best"]["round"], 0);
     assert_eq!(described(room.path(), "m")["parts"].as_array().unwrap().len(), 1);
     train(room.path(), "--preset rf --data data --set num_trees=5 --model forest");
     assert_eq!(nodes_of(room.path(), "m", 0..1), nodes_of(room.path(), "forest", 0..1));
@@ -454,4 +467,20 @@ fn runs_continue_from_a_start_model() {
         expected.iter_mut().zip(scores(room.path(), "alone")).for_each(|(sum, score)| *sum += score / 2.0);
     }
     assert_all_close(&scores(room.path(), "m"), &expected, settings);
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn models_of_several_parts_are_refused_on_a_cluster() {
+    let room = room();
+    data(room.path());
+    for (arguments, problem) in [
+        ("--preset igbrt --set stage.2.candidates=static", "a model of several stages"),
+        ("--preset bagboost", "a model of several runs or of classes"),
+        ("--preset rf --set target=ordinal", "a model of several runs or of classes"),
+        ("--preset mart --set target=at_most:1", "a model of several runs or of classes"),
+    ] {
+        let arguments = format!("train --data data {arguments} --model m --cluster local:1");
+        assert_refused(&arguments, &run(room.path(), &arguments), 2, &[problem, "docs/cluster.md"]);
+    }
 }

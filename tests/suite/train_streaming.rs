@@ -48,6 +48,25 @@ fn few_bins_and_many_workers_lose_nothing() {
 }
 
 #[test]
+fn a_worker_needs_a_query() {
+    let room = room();
+    dataset(room.path(), "data", &graded(31, 6, 20), "");
+    let with = |workers: u32| {
+        let settings = format!("--set num_trees=3 --set max_bin=4 --set workers={workers}");
+        let ran = run(room.path(), &format!("train --preset pgbrt --data data {settings} --model m")).ok();
+        (ran.stderr, predict(room.path(), "m", "data"))
+    };
+    let ((six_says, six), (eight_says, eight)) = (with(6), with(8));
+    assert!(!six_says.contains("workers ="), "{six_says}");
+    assert!(
+        eight_says.contains("workers = 8, but only 6 can be used: each worker needs a query"),
+        "{eight_says}"
+    );
+    assert!(six == eight, "the same six workers");
+    assert!(with(2).1 != six, "two workers have other histograms");
+}
+
+#[test]
 fn one_more_level_makes_up_for_coarse_bins() {
     let room = room();
     yahoo(room.path(), 3);

@@ -25,7 +25,7 @@ fn boosts_like_scikit_learn(directory: &std::path::Path, data: &str, depth: u32,
         directory,
         &format!(
             "--preset gbrt --data {data} --model m --rounds rounds --set num_trees=30 --set learning_rate=0.1 \
-             --set max_depth={depth} --set min_data_in_leaf={leaf}"
+             --set base_score=auto --set max_depth={depth} --set min_data_in_leaf={leaf}"
         ),
     );
     let check = format!(
@@ -94,7 +94,7 @@ fn the_example_of_the_lecture_starts_at_2_471_and_every_stump_fits_the_residuals
     let room = room();
     let examples = lecture();
     dataset(room.path(), "data", &examples, "");
-    let settings = "--set num_trees=8 --set max_depth=1 --set learning_rate=0.5";
+    let settings = "--set num_trees=8 --set max_depth=1 --set learning_rate=0.5 --set base_score=auto";
     train(room.path(), &format!("--preset gbrt --data data --model m {settings}"));
     // F0 is the mean target: -84 + 34 x = 0.
     let base = described(room.path(), "m")["parts"][0]["base_score"].as_f64().unwrap();

@@ -297,7 +297,7 @@ fn start_models_and_checkpoints_have_categories() {
     kill_training_when(temporary.path(), &arguments, "a checkpoint", || stopped.exists());
     let resume = format!("--quiet train --data recoded --set num_trees=100000 {options} --resume");
     let stderr = run(temporary.path(), &resume).failed().stderr;
-    assert!(stderr.contains("the checkpoint is of a different training"), "{stderr}");
+    assert!(stderr.contains("the checkpoint is from a different training run"), "{stderr}");
 }
 
 #[test]

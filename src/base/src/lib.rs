@@ -1,5 +1,7 @@
 //! Shared foundations of the planetree crates: errors, storage, random numbers, progress, jobs and binary encoding.
 
+#![warn(unreachable_pub)]
+
 pub mod compact;
 pub mod error;
 pub mod job;

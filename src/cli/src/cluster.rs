@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Encryption and authentication between the processes of a cluster.
 #[derive(Debug, Args)]
 pub struct SecurityOptions {
-    /// PEM file with the certificate of the authority that signed the certificates of all cluster processes
+    /// PEM file with the CA certificate that signed the certificates of all cluster processes
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_ca: Option<PathBuf>,
 
@@ -132,7 +132,7 @@ pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
     };
     run_scheduler(&options, |address| {
         if !quiet {
-            super::message(format_args!("scheduler listens at {address}; Ctrl-C stops it"));
+            super::message(format_args!("scheduler listening on {address}; press Ctrl-C to stop"));
         }
     })
 }
@@ -161,7 +161,10 @@ pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
     };
     run_executor(&options, || {
         if !quiet {
-            super::message(format_args!("executor is connected to {}; Ctrl-C stops it", arguments.scheduler));
+            super::message(format_args!(
+                "executor connected to {}; press Ctrl-C to stop",
+                arguments.scheduler
+            ));
         }
     })
 }

@@ -176,7 +176,7 @@ fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
         0 => Err(Error::place(
             dataset,
             "no feature of the model is categorical in this dataset",
-            "remove --categories-from, or name the dataset that the model was trained on",
+            "remove --categories-from, or pass the dataset that the model was trained on",
         )),
     }
 }

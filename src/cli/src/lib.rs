@@ -1,5 +1,7 @@
 //! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
+mod augment;
+mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod compare;
@@ -72,6 +74,8 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    Blend(blend::BlendArguments),
+    Augment(augment::AugmentArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
@@ -118,6 +122,8 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        Command::Blend(arguments) => blend::run(&arguments, quiet),
+        Command::Augment(arguments) => augment::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),

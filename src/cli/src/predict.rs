@@ -73,8 +73,8 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         (1..3).find(|index| outputs[*index].is_some() && outputs[..*index].contains(&outputs[*index]))
     {
         return Err(Error::usage(
-            format_args!("two outputs have the same file: {}", outputs[repeated].unwrap_or_default()),
-            "name a separate file for each of the predictions, scores and stats",
+            format_args!("two outputs use the same file: {}", outputs[repeated].unwrap_or_default()),
+            "use a separate file for each of the predictions, scores and stats",
         ));
     }
     let parts = if arguments.parts { part_columns(&model) } else { Vec::new() };

@@ -29,7 +29,7 @@ impl RemoteCluster {
         if matches!(parsed, Address::Local { .. }) && security.is_given() {
             return Err(Error::usage(
                 format_args!("--cluster {address}: a local cluster uses neither certificates nor a token"),
-                "remove the --tls options and --token-file, or name a scheduler: --cluster df://HOST:PORT",
+                "remove the --tls options and --token-file, or pass the address of a scheduler: --cluster df://HOST:PORT",
             ));
         }
         Ok(RemoteCluster(Arc::new(Cluster::new(parsed, security.read()?, threads, instance_credentials))))

@@ -210,7 +210,7 @@ fn read_stdin() -> Result<String> {
 }
 
 fn not_text(file: &str) -> Error {
-    Error::place(file, "not valid UTF-8", "name a file with SQL")
+    Error::place(file, "not valid UTF-8", "pass a text file with SQL statements")
 }
 
 /// Returns half of the machine's memory in bytes; 4 GiB on systems without `/proc`.

@@ -53,7 +53,7 @@ impl Usage {
     }
 
     /// Returns the number of merge tasks for a number of shares.
-    pub fn mergers(&self, shares: usize) -> usize {
+    pub(crate) fn mergers(&self, shares: usize) -> usize {
         /// Minimum number of shares at which merge tasks save the driver more time than their additional stage costs;
         /// see docs/scale.md.
         const MANY: usize = 4;
@@ -75,7 +75,7 @@ const MOST_LOCAL: usize = 64;
 const MOST_MERGERS: usize = 1000;
 
 /// Maximum number of requests per level.
-pub const MOST_OVERLAP: usize = 8;
+pub(crate) const MOST_OVERLAP: usize = 8;
 
 impl Address {
     /// Parses the value of `--cluster`.
@@ -116,7 +116,7 @@ impl Address {
     }
 
     /// Returns whether all processes of the cluster are on this machine.
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         match self {
             Address::Local { .. } => true,
             Address::Scheduler { host, .. } => is_loopback(host),
@@ -125,7 +125,7 @@ impl Address {
 }
 
 /// Returns whether a host is a loopback address, or a name that resolves only to such addresses.
-pub fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
@@ -137,7 +137,7 @@ pub fn is_loopback(host: &str) -> bool {
 }
 
 /// Returns an error if a public address would be bound without encryption and the user has not allowed it.
-pub fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
+pub(crate) fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
     if is_loopback(host) || is_allowed {
         return Ok(());
     }
@@ -145,8 +145,8 @@ pub fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
         format_args!(
             "--bind {host}: anyone who can reach this address could run plans and read files, unencrypted"
         ),
-        "pass certificates with --tls-ca, --tls-certificate and --tls-key, or allow it with --plaintext in a network \
-         that only the cluster is in",
+        "pass certificates with --tls-ca, --tls-certificate and --tls-key, or allow it with --plaintext on a network \
+         used only by the cluster",
     ))
 }
 

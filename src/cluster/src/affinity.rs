@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Distribution policy that keeps shares on their executors.
 #[derive(Debug, Default)]
-pub struct ShareAffinity {
+pub(crate) struct ShareAffinity {
     /// The executor that processed each share last, by the key of the share.
     homes: Mutex<HashMap<String, String>>,
 }

@@ -3,15 +3,15 @@
 use super::client::{ClusterRequest, SchedulerClient};
 use super::merge::MergePlan;
 use super::registry::read_partial;
-use super::task::{Command, Reply, Step, pack};
+use super::task::{ClusterCommand, Reply, Step, pack};
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::Result;
 use planetree_base::job::Job;
 
 /// A job to run on all shares.
-pub struct JobCall<'a, J: Job> {
+pub(crate) struct JobCall<'a, J: Job> {
     /// The command that the job belongs to.
-    pub command: &'a Command,
+    pub command: &'a ClusterCommand,
     /// The job.
     pub job: &'a J,
     /// The data that executors build their state from if they do not have it.
@@ -27,7 +27,7 @@ pub struct JobCall<'a, J: Job> {
 impl SchedulerClient {
     /// Runs a job and returns its partials in order. There is one partial per share. If executors merge the shares,
     /// there is one partial per block instead, merged over all shares.
-    pub fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
+    pub(crate) fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
         let blocks = call.merge_plan.map_or(1, |plan| plan.blocks());
         let replies = self.ask(&ClusterRequest {
             task: &call.command.task(Step::Run { job: J::NAME.to_owned(), blocks }),

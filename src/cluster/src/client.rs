@@ -7,7 +7,7 @@ use super::merge::{ALL_SHARES, MergePlan};
 use super::node::{ReceivedReply, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
 use super::share::file_groups;
-use super::task::{BUILD, Command, ExecutorIdentity, Reply, Step, Task};
+use super::task::{BUILD, ClusterCommand, ExecutorIdentity, Reply, Step, Task};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use ballista_core::execution_plans::execute_physical_plan;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum message size in bytes. The largest messages are plans that carry all trees grown so far, and pieces of
 /// replies.
-pub const MESSAGE_BYTES: usize = 256 << 20;
+pub(crate) const MESSAGE_BYTES: usize = 256 << 20;
 
 /// How long failed requests are retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 const PROBES: usize = 64;
 
 /// Client of a cluster's scheduler.
-pub struct SchedulerClient {
+pub(crate) struct SchedulerClient {
     /// The address that messages show: host and port, without the scheme.
     shown: String,
     url: String,
@@ -71,7 +71,7 @@ pub struct Traffic {
 }
 
 /// A request to all shares.
-pub struct ClusterRequest<'a> {
+pub(crate) struct ClusterRequest<'a> {
     /// The task that every share executes.
     pub task: &'a Task,
     /// The serialised job; empty if the task does not run a job.
@@ -89,7 +89,7 @@ pub struct ClusterRequest<'a> {
 
 impl SchedulerClient {
     /// Creates a client for the scheduler at a host and port. It connects when the first request is sent.
-    pub fn new(host: &str, port: u16, security: Security) -> Self {
+    pub(crate) fn new(host: &str, port: u16, security: Security) -> Self {
         let scheme = if security.uses_tls() { "https" } else { "http" };
         SchedulerClient {
             shown: format!("{host}:{port}"),
@@ -101,18 +101,18 @@ impl SchedulerClient {
     }
 
     /// Returns the URL of the scheduler.
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns the traffic since the client was created.
-    pub fn traffic(&self) -> Traffic {
+    pub(crate) fn traffic(&self) -> Traffic {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Finds the executors by sending probes, and checks that they run the same build.
-    pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
-        let command = Command { run: "probe".to_owned(), ..Command::default() };
+    pub(crate) fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
+        let command = ClusterCommand { run: "probe".to_owned(), ..ClusterCommand::default() };
         let probes: Vec<Range<usize>> = (0..PROBES).map(|probe| probe..probe + 1).collect();
         let replies = self.ask(&ClusterRequest {
             task: &command.task(Step::Probe),
@@ -140,7 +140,7 @@ impl SchedulerClient {
     }
 
     /// Sends a request to all shares and returns their replies in share order.
-    pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Reply>> {
+    pub(crate) fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Reply>> {
         let mut question =
             RoundRequest { task: request.task.to_bytes(), job: request.job.clone(), snapshot: Vec::new() };
         if request.is_first {
@@ -162,7 +162,7 @@ impl SchedulerClient {
                         });
                         return Ok(replies);
                     }
-                    let lacking = "an executor lacks the state of the training";
+                    let lacking = "an executor has lost the state of the training run";
                     if !question.snapshot.is_empty() {
                         failures += 1;
                         let since = *first_failure.get_or_insert_with(Instant::now);
@@ -184,7 +184,7 @@ impl SchedulerClient {
     }
 
     /// Tells the executors to release the state of a finished command. Failures are ignored.
-    pub fn forget(&self, command: &Command, groups: &[FileGroup]) {
+    pub(crate) fn forget(&self, command: &ClusterCommand, groups: &[FileGroup]) {
         let question =
             RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
@@ -192,7 +192,7 @@ impl SchedulerClient {
 
     /// Waits before the next attempt, or returns an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
-        tracing::warn!("{}: {problem}; asking again", self.shown);
+        tracing::warn!("{}: {problem}; retrying", self.shown);
         let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
         if first_failure.elapsed() > patience {
             return Err(self.broken(problem));
@@ -257,7 +257,7 @@ impl SchedulerClient {
         };
         debug_assert!(batches.iter().all(|batch| batch.schema().fields() == schema().fields()));
         let Some(replies) = put_together(&batches) else {
-            return Ok(Err("an answer arrived damaged".to_owned()));
+            return Ok(Err("a response was damaged in transit".to_owned()));
         };
         let leaving = compact::to_bytes(&Reply::Stopping);
         if let Some(reply) = replies.values().find(|reply| reply.bytes == leaving) {
@@ -267,7 +267,7 @@ impl SchedulerClient {
             let (came, expected) = (replies.len(), groups.len());
             return Ok(match came == expected {
                 true => Ok(replies.into_values().collect()),
-                false => Err(format!("{came} of {expected} shares came back")),
+                false => Err(format!("received {came} of {expected} shares")),
             });
         }
         // Replies that report a failure or a missing state are not merged. If there are any, only these are returned.
@@ -284,11 +284,11 @@ impl SchedulerClient {
                 return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
             }
             if of != replies.len() as u64 {
-                return Ok(Err(format!("{} of {of} blocks came back", replies.len())));
+                return Ok(Err(format!("received {} of {of} blocks", replies.len())));
             }
         }
         match replies.is_empty() {
-            true => Ok(Err("no block came back".to_owned())),
+            true => Ok(Err("received no blocks".to_owned())),
             false => Ok(Ok(replies.into_values().collect())),
         }
     }
@@ -347,10 +347,10 @@ impl SchedulerClient {
     }
 
     /// Records the duration and the traffic of a tree level, which may have taken several requests.
-    pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
+    pub(crate) fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
         let milliseconds = time.as_secs_f64() * 1000.0;
         tracing::info!(
-            "tree {tree}, {nodes} nodes: {bytes} bytes, largest answer {most}, {milliseconds:.1} ms"
+            "tree {tree}, {nodes} nodes: {bytes} bytes, largest response {most}, {milliseconds:.1} ms"
         );
         self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
     }
@@ -362,11 +362,11 @@ impl SchedulerClient {
     fn broken(&self, problem: &str) -> Error {
         let remedy = match self.has_answered() {
             true => {
-                "check the scheduler and its executors; a training with --checkpoint can continue with --resume"
+                "check the scheduler and its executors; training with --checkpoint can continue with --resume"
             }
             false => "check the address, and pass certificates if the cluster requires them",
         };
-        Error::place(&self.shown, format_args!("no answer from the cluster: {problem}"), remedy)
+        Error::place(&self.shown, format_args!("no response from the cluster: {problem}"), remedy)
     }
 
     fn no_executors(&self) -> Error {
@@ -374,17 +374,17 @@ impl SchedulerClient {
     }
 
     /// Returns the error for a reply that does not fit the request.
-    pub fn unexpected_answer(&self) -> Error {
+    pub(crate) fn unexpected_answer(&self) -> Error {
         Error::place(
             &self.shown,
-            "unexpected answer from an executor",
+            "unexpected response from an executor",
             "run the same build of planetree everywhere",
         )
     }
 }
 
 /// Returns a name for a command. The name is unique across machines and processes.
-pub fn run_name() -> String {
+pub(crate) fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())
 }
@@ -395,7 +395,7 @@ fn first_line(text: &str) -> String {
 
 /// Creates a scan that tells the engine which shares exist, and is never executed. All files are declared local, so
 /// that the scheduler needs no access to object stores.
-pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
+pub(crate) fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
     let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
     let config =
         FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(ParquetSource::new(schema)))

@@ -7,7 +7,7 @@ use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
 use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Command, ExecutorIdentity};
+use super::task::{ClusterCommand, ExecutorIdentity};
 use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::job::JobData;
@@ -21,8 +21,8 @@ use planetree_train::config::{
     BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
     ObjectiveParameters, PairwiseLoss, Parameters, Target,
 };
-use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
-use planetree_train::tree::worker_partitions;
+use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell, WorkerShares};
+use planetree_train::tree::WorkerBounds;
 use planetree_train::{Backend, EncodedJob, TrainRequest};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ pub struct Cluster {
 }
 
 /// A connection to a running cluster.
-pub struct Connection {
+pub(crate) struct Connection {
     /// The client of the cluster's scheduler.
     pub client: Arc<SchedulerClient>,
     /// All executors of the cluster.
@@ -53,7 +53,7 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the total number of threads of all executors.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
     }
 }
@@ -104,8 +104,8 @@ impl Cluster {
     }
 
     /// Creates a command on the given data. The fingerprint identifies the content of the data.
-    pub(super) fn command(&self, data: String, fingerprint: String) -> Command {
-        Command { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
+    pub(super) fn command(&self, data: String, fingerprint: String) -> ClusterCommand {
+        ClusterCommand { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
     }
 
     /// Connects to the cluster and lists its executors.
@@ -139,7 +139,7 @@ impl Cluster {
 
     fn session(&self) -> Arc<TrainingSession> {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        let training = training.as_ref().expect("a training bins its data before its first round");
+        let training = training.as_ref().expect("training bins its data before its first round");
         training.session.clone()
     }
 
@@ -158,7 +158,7 @@ impl Cluster {
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
         BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
-        BoostCandidates::Exact => return Err("a model with these candidates"),
+        BoostCandidates::Exact => return Err("a model with exact candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
         && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
@@ -171,15 +171,17 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
     }
 }
 
-/// Divides the partitions of a dataset into at most `most` shares. If each worker builds its own streaming
-/// histograms, all partitions of a worker go to the same share.
-fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
+/// Assigns the workers of streaming histograms to the shares of a dataset. Returns `None` if workers build no
+/// histograms of their own.
+fn worker_shares(
+    parameters: &Parameters,
+    data: &BinnedData,
+    rows: &[u64],
+    shares: &[Range<usize>],
+) -> Option<WorkerShares> {
     let candidates = parameters.boost().map(|boost| boost.candidates);
-    let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
-    let workers = worker_partitions(rows.len(), rules.workers);
-    let of_workers: Vec<u64> = workers.iter().map(|own| rows[own.clone()].iter().sum()).collect();
-    let whole = |share: Range<usize>| workers[share.start].start..workers[share.end - 1].end;
-    divide(&of_workers, most).into_iter().map(whole).collect()
+    let rules = candidates.and_then(worker_rules)?;
+    Some(WorkerShares::assign(WorkerBounds::divide(&data.rows, rules.workers), rows, shares))
 }
 
 /// Checks that the bins are small enough to be sent to executors in one message.
@@ -192,14 +194,14 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "leave --cluster out, or set value_groups above 0",
+            "remove --cluster, or set value_groups above 0",
         ));
     }
     Ok(())
 }
 
 /// Returns the location of a dataset in the form sent to executors. Local paths become absolute.
-pub fn place_of(location: &Location) -> Result<String> {
+pub(crate) fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
             let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", error))?;
@@ -214,7 +216,7 @@ impl Backend for Cluster {
         let refuse = |what: &str| {
             Err(Error::usage(
                 format_args!("--cluster: {what} cannot be trained on a cluster"),
-                "leave --cluster out, or see docs/cluster.md for what is supported",
+                "remove --cluster, or see docs/cluster.md for what is supported",
             ))
         };
         for stage in &request.plan.stages {
@@ -238,13 +240,13 @@ impl Backend for Cluster {
             return refuse("a model of several runs or of classes");
         }
         if request.objective.is_some() {
-            return refuse("an objective of another crate");
+            return refuse("a custom objective");
         }
         if request.start.is_some() {
             return refuse("a model initialised from another model");
         }
         if request.data.len() > 1 {
-            return refuse("a model on several datasets");
+            return refuse("a model of several datasets");
         }
         match &request.data[..] {
             [data] => check_place(data, &self.address),
@@ -265,20 +267,28 @@ impl Backend for Cluster {
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
-        let shares = shares(parameters, &rows, self.share_count(connection.executors.len()));
+        let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let session = Arc::new(TrainingSession {
+        let mut session = TrainingSession {
             client: connection.client.clone(),
             groups: file_groups(&place, &shares),
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
-            command: self.command(place, source.content_key()?),
-        });
-        let training = ActiveTraining { session: session.clone(), _connection: connection };
-        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
+            command: self.command(place.clone(), source.content_key()?),
+            workers: None,
+        };
         let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;
+        if let Some(workers) = worker_shares(parameters, &data, &rows, &shares) {
+            // The rows of workers are known only now, because workers have whole queries.
+            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
+            tracing::info!("{} shares with whole workers", read.len());
+            session.groups = file_groups(&place, &read);
+            session.workers = Some(workers);
+        }
+        let training = ActiveTraining { session: Arc::new(session), _connection: connection };
+        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
         Ok(data)
     }
 

@@ -16,7 +16,7 @@ const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 
 /// Codec for [`RoundExec`] and [`MergeExec`].
 #[derive(Debug, Default)]
-pub struct RoundCodec {
+pub(crate) struct RoundCodec {
     engine: BallistaPhysicalExtensionCodec,
 }
 

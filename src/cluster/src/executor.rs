@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_secs(600);
 static CACHE: LazyLock<ExecutorCache> = LazyLock::new(ExecutorCache::default);
 
 /// Returns the name of this executor in messages, which consists of its host and process id.
-pub fn name() -> String {
+pub(crate) fn name() -> String {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = if host.trim().is_empty() { "unknown host" } else { host.trim() };
@@ -34,7 +34,7 @@ pub fn name() -> String {
 }
 
 /// Starts a thread that periodically drops the states of idle commands.
-pub fn drop_idle_shares() {
+pub(crate) fn drop_idle_shares() {
     std::thread::spawn(|| {
         loop {
             std::thread::sleep(IDLE / 10);
@@ -45,12 +45,12 @@ pub fn drop_idle_shares() {
 }
 
 /// Sets the maximum total size of cached states in bytes.
-pub fn set_limit(bytes: u64) {
+pub(crate) fn set_limit(bytes: u64) {
     lock(&CACHE.index).limit = Some(bytes);
 }
 
 /// Request to execute a task on one share (a range of row groups), decoded from the plan that the scheduler sent.
-pub struct ShardRequest<'a> {
+pub(crate) struct ShardRequest<'a> {
     /// The task to execute.
     pub task: &'a Task,
     /// Maximum number of blocks in the reply, which are pieces of the result that can be merged independently.
@@ -67,7 +67,7 @@ pub struct ShardRequest<'a> {
 
 /// Executes a task for the share that a file group identifies. Returns the number of the share, which is the index of
 /// its first row group, and the blocks of the reply.
-pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u64, Vec<Reply>) {
+pub(crate) fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u64, Vec<Reply>) {
     let (key, parts) = (key_of(group), parts_of(group));
     let work = || -> Result<Vec<Reply>> {
         match &task.step {
@@ -100,7 +100,7 @@ pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u
 }
 
 /// Runs a job on a share and returns the blocks of its result as replies.
-pub fn run<J: Job>(cache: &ExecutorCache, request: &ShardRequest<'_>) -> Result<Vec<Reply>> {
+pub(crate) fn run<J: Job>(cache: &ExecutorCache, request: &ShardRequest<'_>) -> Result<Vec<Reply>> {
     let job: J = unpack(request.job)?;
     let data = cache.data(request.task, &job)?;
     let shard = Shard { data: &*data, parts: request.parts };
@@ -121,7 +121,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Open data and states that an executor keeps between requests.
 #[derive(Default)]
-pub struct ExecutorCache {
+pub(crate) struct ExecutorCache {
     index: Mutex<CacheIndex>,
 }
 

@@ -17,6 +17,8 @@
 //!   which are merged independently of each other;
 //! - *reply*: the partial of one share, or the reason why there is none.
 
+#![warn(unreachable_pub)]
+
 mod address;
 mod affinity;
 mod call;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running cluster on this machine. Its processes are stopped when it is dropped.
-pub struct LocalCluster {
+pub(crate) struct LocalCluster {
     port: u16,
     executors: usize,
     children: Vec<Child>,
@@ -25,7 +25,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl LocalCluster {
     /// Starts a scheduler and executors, which share the given number of threads.
-    pub fn start(executors: usize, threads: usize) -> Result<Self> {
+    pub(crate) fn start(executors: usize, threads: usize) -> Result<Self> {
         interrupt::be_orderly(); // from here on there are processes and a directory to clean up
         let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", error))?;
         let folder = tempfile::Builder::new()
@@ -59,7 +59,7 @@ impl LocalCluster {
     }
 
     /// Returns the port of the scheduler.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
@@ -93,7 +93,7 @@ impl LocalCluster {
     }
 
     /// Waits until all executors have registered.
-    pub fn wait_for_executors(&mut self, client: &SchedulerClient) -> Result<Vec<ExecutorIdentity>> {
+    pub(crate) fn wait_for_executors(&mut self, client: &SchedulerClient) -> Result<Vec<ExecutorIdentity>> {
         let begun = Instant::now();
         loop {
             let executors = client.executors()?;
@@ -131,12 +131,12 @@ impl Drop for LocalCluster {
 }
 
 /// Finds a free port.
-pub fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     free_ports::<1>().map(|[port]| port)
 }
 
 /// Finds distinct free ports.
-pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
+pub(crate) fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let failed = |error: std::io::Error| Error::io("127.0.0.1", "listen at", error);
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     // All listeners stay open until the last port is found, so that no port is returned twice.

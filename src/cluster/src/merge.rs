@@ -30,23 +30,23 @@ use std::sync::Arc;
 const BLOCKS_EACH: usize = 4;
 
 /// Share number that marks a reply as merged over all shares.
-pub const ALL_SHARES: u64 = u64::MAX;
+pub(crate) const ALL_SHARES: u64 = u64::MAX;
 
 /// How partials are merged on executors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MergePlan {
+pub(crate) struct MergePlan {
     /// Number of merge tasks.
     pub mergers: usize,
 }
 
 impl MergePlan {
     /// Returns the maximum number of blocks of a partial.
-    pub fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.mergers * BLOCKS_EACH
     }
 
     /// Extends a plan so that its replies are merged by the merge function of the given job.
-    pub fn of(&self, job: &str, replies: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) fn of(&self, job: &str, replies: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
         let shuffled = RepartitionExec::try_new(replies, by_block)?;
         Ok(Arc::new(MergeExec::new(MergeBlocks { job: job.to_owned() }, Arc::new(shuffled))))
@@ -54,11 +54,11 @@ impl MergePlan {
 }
 
 /// Plan node that merges blocks. All replies with the same block number must be in the same partition of its input.
-pub type MergeExec = OperatorExec<MergeBlocks>;
+pub(crate) type MergeExec = OperatorExec<MergeBlocks>;
 
 /// The operator of [`MergeExec`].
 #[derive(Debug, Clone)]
-pub struct MergeBlocks {
+pub(crate) struct MergeBlocks {
     /// The name of the job whose partials are merged.
     pub job: String,
 }
@@ -97,7 +97,7 @@ impl Operator for MergeBlocks {
 /// Merges partials with the same block number, in the order of their shares. Replies that are not partials pass through
 /// unchanged.
 fn merge(batches: &[RecordBatch], job: &str) -> Result<Vec<Result<RecordBatch>>> {
-    let damaged = || DataFusionError::Execution("an answer arrived damaged".to_owned());
+    let damaged = || DataFusionError::Execution("a response was damaged in transit".to_owned());
     let job = RegisteredJob::find(job).map_err(|error| DataFusionError::Execution(error.to_string()))?;
     let mut blocks: BTreeMap<u64, (u64, Vec<Bytes>)> = BTreeMap::new();
     let mut merged = Vec::new();

@@ -27,14 +27,14 @@ use xxhash_rust::xxh3::xxh3_64;
 const PIECE: usize = 1 << 20;
 
 /// Name of the column by which replies are partitioned before they are merged.
-pub const BLOCK: &str = "block";
+pub(crate) const BLOCK: &str = "block";
 
 /// Plan node that executes a task on every share. Each file group of its scan is a share.
-pub type RoundExec = OperatorExec<RoundRequest>;
+pub(crate) type RoundExec = OperatorExec<RoundRequest>;
 
 /// The serialised request that a [`RoundExec`] carries.
 #[derive(Clone, PartialEq, Default)]
-pub struct RoundRequest {
+pub(crate) struct RoundRequest {
     /// Serialised [`Task`].
     pub task: Vec<u8>,
     /// Serialised snapshot for executors that lack the state. It is empty if all executors are expected to have the
@@ -45,7 +45,7 @@ pub struct RoundRequest {
 }
 
 /// Returns the schema of replies: share, block, number of the piece within the block, bytes, checksum and sender.
-pub fn schema() -> SchemaRef {
+pub(crate) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
         Field::new(BLOCK, DataType::UInt64, false),
@@ -58,7 +58,7 @@ pub fn schema() -> SchemaRef {
 
 impl RoundRequest {
     /// Returns the total size in bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.task.len() + self.snapshot.len() + self.job.len()
     }
 }
@@ -119,7 +119,7 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
 }
 
 /// Splits a reply into pieces that fit into messages, with one batch per piece.
-pub fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Result<RecordBatch>> {
+pub(crate) fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Result<RecordBatch>> {
     let bytes = compact::to_bytes(reply);
     let batch = |(piece, bytes): (u64, &[u8])| {
         let columns: Vec<ArrayRef> = vec![
@@ -137,7 +137,7 @@ pub fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Re
 
 /// A reassembled reply.
 #[derive(Debug, Default, PartialEq)]
-pub struct ReceivedReply {
+pub(crate) struct ReceivedReply {
     /// The serialised reply.
     pub bytes: Vec<u8>,
     /// Name of the executor that sent the reply.
@@ -145,10 +145,10 @@ pub struct ReceivedReply {
 }
 
 /// Share number and block number of a reply.
-pub type ReplyKey = (u64, u64);
+pub(crate) type ReplyKey = (u64, u64);
 
 /// Reassembles replies from their pieces, sorted by share and block. Returns `None` if a piece is missing or damaged.
-pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<ReplyKey, ReceivedReply>> {
+pub(crate) fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<ReplyKey, ReceivedReply>> {
     let mut pieces: BTreeMap<(ReplyKey, u64), ReceivedReply> = BTreeMap::new();
     for batch in batches {
         let number = |column: usize, row: usize| {

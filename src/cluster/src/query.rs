@@ -102,12 +102,12 @@ fn ours(text: &str) -> Option<Error> {
 }
 
 /// Configures a session as a client of the cluster, with its certificates and token.
-pub fn client_config(config: SessionConfig, security: &Security) -> SessionConfig {
+pub(crate) fn client_config(config: SessionConfig, security: &Security) -> SessionConfig {
     security.client(config.with_ballista_grpc_client_max_message_size(MESSAGE_BYTES))
 }
 
 /// Creates the session that the scheduler uses for a client. The scheduler neither plans queries nor reads data.
-pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
+pub(crate) fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     let environment = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(NoStores::default()));
     let state = SessionStateBuilder::new_from_existing(default_session_builder(config)?);
     let mut state = state.with_runtime_env(environment.build_arc()?).build();
@@ -119,7 +119,7 @@ pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
 }
 
 /// Returns the functions that executors need for our queries.
-pub fn executor_functions() -> BallistaFunctionRegistry {
+pub(crate) fn executor_functions() -> BallistaFunctionRegistry {
     let mut all = BallistaFunctionRegistry::default();
     let ours = distributed_functions().into_iter();
     all.aggregate_functions.extend(ours.map(|function| (function.name().to_owned(), Arc::new(function))));
@@ -128,7 +128,7 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
 }
 
 /// Creates the runtime environment of an executor, with its object stores and its directory for temporary files.
-pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
+pub(crate) fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
         .with_object_store_registry(Arc::new(LazyStores::default()))
         .with_temp_file_path(folder)

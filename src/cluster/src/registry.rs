@@ -8,7 +8,7 @@ use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_judge::evaluate::JudgeRows;
 use planetree_model::predict::ScoreRows;
-use planetree_train::jobs::{GrowTrees, Level, StreamLevel, Survey, UpdateGradients};
+use planetree_train::jobs::{GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients};
 use planetree_train::linear::{LinearMoments, LinearRanges, LinearSums};
 
 const JOBS: &[RegisteredJob] = &[
@@ -16,6 +16,7 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<UpdateGradients>(),
     RegisteredJob::of::<Level>(),
     RegisteredJob::of::<StreamLevel>(),
+    RegisteredJob::of::<SumParts>(),
     RegisteredJob::of::<GrowTrees>(),
     RegisteredJob::of::<LinearRanges>(),
     RegisteredJob::of::<LinearMoments>(),
@@ -25,7 +26,7 @@ const JOBS: &[RegisteredJob] = &[
 ];
 
 /// A job that can be found by its name.
-pub struct RegisteredJob {
+pub(crate) struct RegisteredJob {
     name: &'static str,
     /// Runs the job on a shard (a range of row groups) and returns the blocks of its result.
     pub run: fn(&ExecutorCache, &ShardRequest<'_>) -> Result<Vec<Reply>>,
@@ -39,7 +40,7 @@ impl RegisteredJob {
     }
 
     /// Finds a job by its name.
-    pub fn find(name: &str) -> Result<&'static RegisteredJob> {
+    pub(crate) fn find(name: &str) -> Result<&'static RegisteredJob> {
         JOBS.iter().find(|job| job.name == name).ok_or_else(|| {
             Error::usage(
                 format_args!("this executor has no job called {name:?}"),
@@ -50,7 +51,7 @@ impl RegisteredJob {
 }
 
 /// Deserialises and validates a partial.
-pub fn read_partial<P: Partial>(bytes: &Bytes) -> Result<P> {
+pub(crate) fn read_partial<P: Partial>(bytes: &Bytes) -> Result<P> {
     let partial: P = compact::from_bytes(&bytes.0)?;
     if partial.is_valid() { Ok(partial) } else { Err(malformed()) }
 }

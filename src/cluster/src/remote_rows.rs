@@ -5,6 +5,7 @@
 
 use super::session::TrainingSession;
 use planetree_base::error::{Error, Result};
+use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
@@ -12,12 +13,12 @@ use planetree_train::boost::streaming_rules;
 use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
 use planetree_train::jobs::{
-    CellBlock, Grown, Level, LevelBlock, NodeSums, StreamLevel, TrainingSnapshot, UpdateGradients, WireCell,
-    WorkerLevels, add_block, empty,
+    CellBlock, Grown, Level, LevelBlock, NodeSums, PartSums, StreamLevel, SumParts, TrainingSnapshot,
+    UpdateGradients, WireCell, add_block, empty,
 };
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodeSplit, OpenNode,
-    RowSets, RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells, worker_partitions,
+    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodePart, NodeSplit,
+    OpenNode, RowSets, RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells,
 };
 use planetree_train::{BoostWorker, GradientSummary, TreeStart};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The rows of a training run, held by executors.
-pub struct RemoteRows<C: Cell> {
+pub(crate) struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
     parameters: BoostSettings,
     /// Bins and row counts. The bin numbers of the rows are on the executors.
@@ -47,18 +48,20 @@ pub struct RemoteRows<C: Cell> {
 
 impl<C: WireCell> RemoteRows<C> {
     /// Creates the driver's side of a training run before its first tree.
-    pub fn new(
+    pub(crate) fn new(
         session: Arc<TrainingSession>,
         parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Self {
         let all = parameters.with(LearnerParameters::Boost(parameters.learner.clone()));
+        let mut snapshot = TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning);
+        snapshot.workers = session.workers.clone();
         RemoteRows {
             session,
             parameters: parameters.clone(),
             data: data.clone(),
-            snapshot: TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
+            snapshot,
             was_asked: false,
             streaming: worker_rules(parameters.learner.candidates),
             tree: None,
@@ -69,13 +72,9 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    /// Returns the feature groups whose histograms are requested. There are none if workers send streaming histograms
-    /// instead.
+    /// Returns the feature groups of the current tree.
     fn level_groups(&self) -> Vec<usize> {
-        match (&self.tree, self.streaming) {
-            (Some((start, _)), None) => start.groups.clone(),
-            _ => Vec::new(),
-        }
+        self.tree.as_ref().map(|(start, _)| start.groups.clone()).unwrap_or_default()
     }
 
     /// Requests the totals and histograms of nodes. Without feature groups, only the totals are computed.
@@ -126,7 +125,7 @@ impl<C: WireCell> RemoteRows<C> {
 }
 
 /// Returns the rules of streaming histograms, or `None` if workers need not build histograms of their own.
-pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
+pub(crate) fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
     match candidates {
         BoostCandidates::Streaming(streaming) => {
             Some(streaming_rules(streaming)).filter(StreamingRules::need_workers)
@@ -186,9 +185,13 @@ fn join<C: WireCell>(
 
 impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn root(&mut self) -> Result<C> {
+        if self.streaming.is_some() {
+            let root = self.part_sums(&[NodePart { node: 0, left_of: None }])?.pop();
+            return root.ok_or_else(malformed);
+        }
         let groups = self.level_groups();
         let (total, histogram) = self.level(&[0], &groups)?.swap_remove(0);
-        self.root = self.streaming.is_none().then_some(histogram);
+        self.root = Some(histogram);
         Ok(total)
     }
 
@@ -196,23 +199,14 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
-        if self.streaming.is_none() {
-            return splits
-                .iter()
-                .map(|split| self.children.remove(&split.node).ok_or_else(malformed))
-                .collect();
-        }
-        // Streaming histograms do not contain the totals of the children, so these are requested separately.
-        let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
-        let totals: Vec<C> = self.level(&children, &[])?.into_iter().map(|(total, _)| total).collect();
-        Ok(totals.as_chunks::<2>().0.to_vec())
+        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect()
     }
 
-    fn worker_histograms(
+    fn merged_histograms(
         &mut self,
         groups: &[usize],
         nodes: &[NodeId],
-    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
+    ) -> Result<Option<Vec<NodeHistograms>>> {
         let (Some(rules), Some((start, splits))) = (self.streaming, &self.tree) else { return Ok(None) };
         if nodes.is_empty() {
             return Ok(Some(Vec::new()));
@@ -224,16 +218,42 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
             splits: splits.clone(),
             wanted: nodes.to_vec(),
             groups: groups.to_vec(),
-            rules,
+            centroids: rules.centroids,
         };
         let received = self.session.client.traffic().received;
-        let WorkerLevels(workers) = self.session.run(&job, &self.snapshot, false)?;
+        let merge_plan = self.session.merge_plan();
+        let levels = self.session.run_blocks(&job, &self.snapshot, false, merge_plan)?;
         let bytes = self.session.client.traffic().received - received;
         self.session.client.note_level(start.tree, nodes.len(), begun.elapsed(), bytes, bytes);
-        match workers.len() == worker_partitions(self.data.rows.len(), rules.workers).len() {
-            true => Ok(Some(workers)),
-            false => Err(malformed()),
+        let mut histograms = Vec::with_capacity(groups.len());
+        // If executors merge, each block has some of the feature groups.
+        let levels = match merge_plan {
+            Some(_) => levels,
+            None => Partial::merge_all(levels)?.into_iter().collect(),
+        };
+        for block in levels {
+            histograms.extend(block.finish()?);
         }
+        Ok(Some(histograms))
+    }
+
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
+        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
+        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let job = SumParts {
+            trees: self.snapshot.trees.len(),
+            start: TreeStart { groups: Vec::new(), ..start.clone() },
+            splits: splits.clone(),
+            parts: parts.to_vec(),
+        };
+        // The sums are so small that an additional merge stage would cost more than it saves.
+        let PartSums(sums) = self.session.run(&job, &self.snapshot, is_first)?;
+        let bits = start.scale.count_bits;
+        Ok(sums.into_iter().map(|sums| C::of_sums(sums, bits)).collect())
+    }
+
+    fn chosen(&mut self, node: NodeId, children: [C; 2]) {
+        self.children.insert(node, children);
     }
 
     fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -276,7 +296,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn local(&self) -> Result<&RowSets<C>> {
         Err(Error::usage(
             "--cluster: these candidates need local rows",
-            "leave --cluster out, or set candidates=static",
+            "remove --cluster, or set candidates=static",
         ))
     }
 }

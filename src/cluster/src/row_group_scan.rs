@@ -4,7 +4,7 @@
 use super::call::JobCall;
 use super::client::SchedulerClient;
 use super::share::{divide, file_groups};
-use super::task::Command;
+use super::task::ClusterCommand;
 use planetree_base::error::Result;
 use planetree_base::job::Job;
 use std::ops::Range;
@@ -18,14 +18,14 @@ const LEAST_ROWS: u64 = 1 << 16;
 
 /// A wave, as ranges of neighbouring row groups in ascending order. Each range is a share, which one executor
 /// processes.
-pub type Wave = Vec<Range<usize>>;
+pub(crate) type Wave = Vec<Range<usize>>;
 
 /// A job that runs on all row groups of a dataset, wave by wave.
-pub struct RowGroupScan<'a, J: Job> {
+pub(crate) struct RowGroupScan<'a, J: Job> {
     /// The client of the scheduler.
     pub client: &'a SchedulerClient,
     /// The command that the job belongs to.
-    pub command: &'a Command,
+    pub command: &'a ClusterCommand,
     /// The job to run.
     pub job: &'a J,
     /// The data that executors build their state from if they do not have it.
@@ -36,7 +36,7 @@ pub struct RowGroupScan<'a, J: Job> {
 
 impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
     /// Passes the results of all shares to `sink` in the order of the row groups, until `sink` returns `false`.
-    pub fn run(&self, sink: &mut dyn FnMut(J::Partial) -> Result<bool>) -> Result<()> {
+    pub(crate) fn run(&self, sink: &mut dyn FnMut(J::Partial) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
             // The channel has no buffer, so the driver consumes one wave while at most one other is computed or waits.
             let (sender, receiver) = sync_channel(0);
@@ -74,7 +74,7 @@ impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
 
 /// Divides row groups into waves with enough row groups for all threads and enough rows to justify the overhead of a
 /// request, but at most [`MOST_ROWS`]. Each wave has at most `shares` shares.
-pub fn waves(rows: &[u64], threads: usize, shares: usize) -> Vec<Wave> {
+pub(crate) fn waves(rows: &[u64], threads: usize, shares: usize) -> Vec<Wave> {
     let least = LEAST_ROWS.saturating_mul(shares as u64).min(MOST_ROWS);
     let mut waves = Vec::new();
     let mut start = 0;

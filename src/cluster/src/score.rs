@@ -31,7 +31,7 @@ impl Cluster {
         if model_file.len() > MESSAGE_BYTES / 2 {
             return Err(Error::usage(
                 format_args!("--cluster: model too large to send: {} bytes", model_file.len()),
-                "leave --cluster out, or train fewer trees",
+                "remove --cluster, or train fewer trees",
             ));
         }
         let warning = GroupPredictor::new(model, reader)?.warning();

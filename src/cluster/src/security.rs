@@ -67,7 +67,7 @@ impl Security {
     }
 
     /// Returns whether connections are encrypted.
-    pub fn uses_tls(&self) -> bool {
+    pub(crate) fn uses_tls(&self) -> bool {
         self.tls.is_some()
     }
 
@@ -124,7 +124,7 @@ impl Security {
     }
 
     /// Like [`inner`](Self::inner), but for an executor, which is also behind a proxy if there is a token.
-    pub fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
+    pub(crate) fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
         match &self.token {
             None => self.inner(outer),
             Some(_) => Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2)),
@@ -136,7 +136,7 @@ impl Security {
         if outer.ip().is_unspecified() {
             return Err(Error::usage(
                 format_args!("--bind {}: certificates and tokens need a single address", outer.ip()),
-                "bind the address at which other machines reach this one",
+                "bind to the address at which other machines reach this one",
             ));
         }
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -145,7 +145,11 @@ impl Security {
 
     /// Starts the proxies of an executor. Connections pass through the TLS proxy first, then through the one that
     /// checks the token.
-    pub async fn start_executor_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    pub(crate) async fn start_executor_proxy(
+        &self,
+        outer: SocketAddr,
+        inner: SocketAddr,
+    ) -> std::io::Result<()> {
         let Some(token) = &self.token else { return self.start_proxy(outer, inner).await };
         if !self.uses_tls() {
             return token.start_proxy(outer, inner);
@@ -157,7 +161,7 @@ impl Security {
 
     /// Starts the TLS proxy, which forwards connections with a valid client certificate from `outer` to `inner`. Does
     /// nothing if the cluster is not encrypted.
-    pub async fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    pub(crate) async fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let Some(tls) = self.tls.clone() else { return Ok(()) };
         let listener = TcpListener::bind(outer).await?;
         tokio::spawn(async move {

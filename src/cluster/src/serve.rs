@@ -66,7 +66,7 @@ pub struct ExecutorOptions {
     pub security: Security,
     /// Maximum size of cached states in bytes. `None` means no limit.
     pub cache_bytes: Option<u64>,
-    /// Directory for results that wait to be fetched. `None` means a temporary directory.
+    /// Directory for results waiting to be fetched. `None` means a temporary directory.
     pub work_dir: Option<PathBuf>,
     /// Called when standard input closes. `None` means that standard input is ignored.
     pub on_stdin_closed: Option<fn()>,
@@ -162,8 +162,8 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         scheduler_host: options.scheduler_host.clone(),
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 10,
-        // These are only task slots, because a share uses all threads by itself. There are so many that no share has to
-        // wait for a slot, since the engine would give a waiting share to another executor.
+        // These are only task slots, because a share uses all threads by itself. There are enough of them that
+        // no share has to wait, because the engine would give a waiting share to another executor.
         vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
         work_dir: Some(folder.to_string_lossy().into_owned()),
         job_data_ttl_seconds: 600,

@@ -5,21 +5,22 @@ use super::call::JobCall;
 use super::client::{ClusterRequest, SchedulerClient};
 use super::merge::MergePlan;
 use super::registry::RegisteredJob;
-use super::task::{Command, Reply, Step, compress};
+use super::task::{ClusterCommand, Reply, Step, compress};
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_train::EncodedJob;
+use planetree_train::jobs::WorkerShares;
 use std::sync::Arc;
 
 /// The connection of one training run, and its shares, which are ranges of row groups.
-pub struct TrainingSession {
+pub(crate) struct TrainingSession {
     /// Client of the scheduler.
     pub client: Arc<SchedulerClient>,
     /// The command that all jobs of the training run belong to.
-    pub command: Command,
+    pub command: ClusterCommand,
     /// One file group per share, which identifies the share.
     pub groups: Vec<FileGroup>,
     /// Number of executors when the training run began.
@@ -28,18 +29,20 @@ pub struct TrainingSession {
     pub threads: usize,
     /// Tuning options from the cluster address.
     pub usage: Usage,
+    /// The workers of each share, if workers build streaming histograms of their own.
+    pub workers: Option<WorkerShares>,
 }
 
 impl TrainingSession {
     /// Runs a job on all shares and merges their results in order.
-    pub fn run<J: Job>(&self, job: &J, snapshot: &J::Snapshot, is_first: bool) -> Result<J::Partial> {
+    pub(crate) fn run<J: Job>(&self, job: &J, snapshot: &J::Snapshot, is_first: bool) -> Result<J::Partial> {
         let partials = self.run_blocks(job, snapshot, is_first, None)?;
         Partial::merge_all(partials)?.ok_or_else(malformed)
     }
 
     /// Runs a job on all shares. Returns one result per share. If executors merge the shares, returns one per block
     /// instead.
-    pub fn run_blocks<J: Job>(
+    pub(crate) fn run_blocks<J: Job>(
         &self,
         job: &J,
         snapshot: &J::Snapshot,
@@ -51,7 +54,7 @@ impl TrainingSession {
     }
 
     /// Runs an encoded job on all shares. Returns the encoded result, merged over the shares in order.
-    pub fn run_encoded(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn run_encoded(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
         let replies = self.client.ask(&ClusterRequest {
             task: &self.command.task(Step::Run { job: job.name.to_owned(), blocks: 1 }),
             job: compress(job.job),
@@ -69,7 +72,7 @@ impl TrainingSession {
     }
 
     /// Returns how executors merge the results of shares, or `None` if only the driver merges them.
-    pub fn merge_plan(&self) -> Option<MergePlan> {
+    pub(crate) fn merge_plan(&self) -> Option<MergePlan> {
         let mergers = self.usage.mergers(self.groups.len());
         (mergers > 0).then_some(MergePlan { mergers })
     }

@@ -11,7 +11,7 @@ use planetree_base::storage::Location;
 use std::ops::Range;
 
 /// Returns an error if the data are on a local path but the cluster is on other machines.
-pub fn check_place(place: &Location, address: &Address) -> Result<()> {
+pub(crate) fn check_place(place: &Location, address: &Address) -> Result<()> {
     match place {
         Location::Local(_) if !address.is_here() => Err(Error::place(
             place,
@@ -24,7 +24,7 @@ pub fn check_place(place: &Location, address: &Address) -> Result<()> {
 
 /// Divides partitions with the given numbers of rows into at most `most` ranges of about the same number of rows
 /// each.
-pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
+pub(crate) fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let shares = most.clamp(1, rows.len().max(1));
     let total: u64 = rows.iter().sum::<u64>().max(1);
     let mut bounds = vec![0];
@@ -52,7 +52,7 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
 
 /// Returns one file group per share, which represents the share in a plan. It has the location of the data, and
 /// row-group numbers instead of byte ranges.
-pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
+pub(crate) fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     let path = place.trim_start_matches('/');
     let file = |part: usize| {
         PartitionedFile::new_with_range(path.to_owned(), part as u64 + 1, part as i64, part as i64 + 1)
@@ -61,12 +61,12 @@ pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
 }
 
 /// Returns the row-group numbers that a file group represents.
-pub fn parts_of(group: &FileGroup) -> Vec<usize> {
+pub(crate) fn parts_of(group: &FileGroup) -> Vec<usize> {
     group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
 }
 
 /// Returns the key of a share, made from its location and row-group numbers.
-pub fn key_of(group: &FileGroup) -> String {
+pub(crate) fn key_of(group: &FileGroup) -> String {
     let mut key = String::new();
     for file in group.iter() {
         let start = file.range.as_ref().map_or(0, |range| range.start);
@@ -76,7 +76,7 @@ pub fn key_of(group: &FileGroup) -> String {
 }
 
 /// Returns the file groups of a scan, or `None` if the plan node is not a scan of files.
-pub fn groups_of(scan: &dyn ExecutionPlan) -> Option<&[FileGroup]> {
+pub(crate) fn groups_of(scan: &dyn ExecutionPlan) -> Option<&[FileGroup]> {
     let source = scan.downcast_ref::<DataSourceExec>()?.data_source();
     Some(&source.downcast_ref::<FileScanConfig>()?.file_groups)
 }

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
-pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 6");
+pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 6");
 
 /// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Command {
+pub(crate) struct ClusterCommand {
     /// Unique name of the command.
     pub run: String,
     /// Location of the dataset or table.
@@ -25,10 +25,10 @@ pub struct Command {
     pub fingerprint: String,
 }
 
-impl Command {
+impl ClusterCommand {
     /// Creates a task of this command.
-    pub fn task(&self, step: Step) -> Task {
-        let Command { run, data, instance_credentials, fingerprint } = self.clone();
+    pub(crate) fn task(&self, step: Step) -> Task {
+        let ClusterCommand { run, data, instance_credentials, fingerprint } = self.clone();
         Task { build: BUILD.to_owned(), run, data, instance_credentials, fingerprint, step }
     }
 }
@@ -36,16 +36,16 @@ impl Command {
 /// A task for all shares of a dataset. It is sent as JSON, because executors of other builds must understand at least a
 /// probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub(crate) struct Task {
     /// [`BUILD`] of the driver.
     pub build: String,
-    /// Same as [`Command::run`].
+    /// Same as [`ClusterCommand::run`].
     pub run: String,
-    /// Same as [`Command::data`].
+    /// Same as [`ClusterCommand::data`].
     pub data: String,
-    /// Same as [`Command::instance_credentials`].
+    /// Same as [`ClusterCommand::instance_credentials`].
     pub instance_credentials: bool,
-    /// Same as [`Command::fingerprint`].
+    /// Same as [`ClusterCommand::fingerprint`].
     pub fingerprint: String,
     /// The operation to execute.
     pub step: Step,
@@ -53,7 +53,7 @@ pub struct Task {
 
 /// What an executor does for a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Step {
+pub(crate) enum Step {
     /// Identify the executor.
     Probe,
     /// Run a job.
@@ -69,29 +69,29 @@ pub enum Step {
 
 impl Task {
     /// Serialises and compresses the task.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         compress(&serde_json::to_vec(self).expect("numbers and strings always serialise"))
     }
 
     /// Reads the output of [`Task::to_bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         serde_json::from_slice(&decompress(bytes)?).map_err(|_| malformed())
     }
 }
 
 /// Serialises and compresses a job or a snapshot. The result is never empty, so empty bytes can stand for a missing
 /// job or snapshot.
-pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
+pub(crate) fn pack<T: Serialize>(value: &T) -> Vec<u8> {
     compress(&compact::to_bytes(value))
 }
 
 /// Reads the output of [`pack`].
-pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     compact::from_bytes(&decompress(bytes)?)
 }
 
 /// Compresses an encoded job or snapshot. [`unpack`] reads the result.
-pub fn compress(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("compressing to memory cannot fail")
 }
 
@@ -102,7 +102,7 @@ fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
 /// The reply for a share, which is a range of row groups. The encoding of `Identity` never changes, so that all
 /// builds can read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The identity of the executor, in reply to a probe.
     Identity(ExecutorIdentity),
     /// A block of the result (the partial) of a share.
@@ -138,7 +138,7 @@ pub enum Reply {
 
 /// What an executor reveals about itself when it is probed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ExecutorIdentity {
+pub(crate) struct ExecutorIdentity {
     /// Host and process id.
     pub name: String,
     /// Number of threads.
@@ -149,7 +149,7 @@ pub struct ExecutorIdentity {
 
 impl Reply {
     /// Turns an error into a reply.
-    pub fn failed(error: &Error) -> Self {
+    pub(crate) fn failed(error: &Error) -> Self {
         Reply::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     /// mismatch.
     #[test]
     fn probes_and_identities_are_the_same_in_all_builds() {
-        let task = Command { run: "probe".to_owned(), ..Command::default() }.task(Step::Probe);
+        let task = ClusterCommand { run: "probe".to_owned(), ..ClusterCommand::default() }.task(Step::Probe);
         let text = decompress(&task.to_bytes()).unwrap();
         let expected = format!(
             r#"{{"build":"{BUILD}","run":"probe","data":"","instance_credentials":false,"fingerprint":"","step":"Probe"}}"#

@@ -21,10 +21,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The scheduler address for which plans are executed by this process.
-pub const THIS_PROCESS: &str = "127.0.0.1:1";
+pub(crate) const THIS_PROCESS: &str = "127.0.0.1:1";
 
 /// Executes a plan after encoding and decoding it, as a cluster would.
-pub async fn execute(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Vec<RecordBatch>> {
+pub(crate) async fn execute(plan: Arc<dyn ExecutionPlan>) -> datafusion::error::Result<Vec<RecordBatch>> {
     let (codec, context) = (RoundCodec::default(), Arc::new(TaskContext::default()));
     let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec)?;
     collect(message.try_into_physical_plan(&context, &codec)?, context).await
@@ -108,14 +108,16 @@ fn a_cluster_in_this_process_trains_the_same_models() {
         "planet",
         "planet missing=learned bagging_fraction=0.7",
         "lambdamart",
-        "pgbrt",
+        "pgbrt-grouped",
         "rf-point",
-        "pgbrt workers=2",
-        "pgbrt workers=4 missing=learned query_fraction=0.6",
-        "pgbrt workers=30 features_per_node=3",
+        "pgbrt-grouped workers=2",
+        "pgbrt-grouped workers=4 missing=learned query_fraction=0.6",
+        "pgbrt-grouped workers=30 features_per_node=3",
         "lambdamart candidates=streaming workers=3",
-        "pgbrt value_groups=0",
-        "pgbrt workers=3 value_groups=0 num_leaves=6 max_depth=-1",
+        "pgbrt",
+        "pgbrt workers=3 num_leaves=6 max_depth=-1",
+        "pgbrt workers=7 min_data_in_leaf=40",
+        "pgbrt workers=100",
     ] {
         let expected = trained(&data, preset, None);
         for usage in ["", "?shares=3", "?shares=5&merge=2&overlap=2"] {
@@ -132,7 +134,7 @@ fn a_cluster_in_this_process_rebuilds_lost_states() {
     let room = tempfile::tempdir().unwrap();
     let data = dataset(room.path());
     super::executor::set_limit(1);
-    for preset in ["lambdamart", "pgbrt workers=3"] {
+    for preset in ["lambdamart", "pgbrt workers=3", "pgbrt-grouped workers=2"] {
         let cluster = cluster("?shares=3");
         assert!(trained(&data, preset, Some(&cluster)) == trained(&data, preset, None), "{preset}");
         assert!(cluster.traffic().rebuilt > 0);

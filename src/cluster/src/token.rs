@@ -22,14 +22,14 @@ const SHORTEST: usize = 16;
 
 /// The shared secret of a cluster.
 #[derive(Clone)]
-pub struct Token {
+pub(crate) struct Token {
     /// The token with its prefix.
     text: Arc<str>,
 }
 
 impl Token {
     /// Reads a file that contains only the token.
-    pub fn read(file: &Path) -> Result<Self> {
+    pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), "read", error))?;
         let word = text.trim();
         if word.len() < SHORTEST || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -43,7 +43,7 @@ impl Token {
     }
 
     /// Makes a client send the token with every request.
-    pub fn bring(&self, endpoint: Endpoint) -> std::result::Result<Endpoint, tonic::transport::Error> {
+    pub(crate) fn bring(&self, endpoint: Endpoint) -> std::result::Result<Endpoint, tonic::transport::Error> {
         endpoint.user_agent(&*self.text)
     }
 
@@ -61,7 +61,7 @@ impl Token {
     }
 
     /// Returns an interceptor that checks every request to the scheduler.
-    pub fn interceptor(
+    pub(crate) fn interceptor(
         token: Option<Token>,
     ) -> impl FnMut(Request<()>) -> std::result::Result<Request<()>, Status> + Clone {
         move |request| {
@@ -73,7 +73,7 @@ impl Token {
     }
 
     /// Starts a proxy that forwards requests with the right token from `outer` to `inner`.
-    pub fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    pub(crate) fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let incoming = TcpIncoming::bind(outer).map_err(std::io::Error::other)?.with_nodelay(Some(true));
         let endpoint = Endpoint::from_shared(format!("http://{inner}")).map_err(std::io::Error::other)?;
         let channel = endpoint

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Grows trees on the executors of a cluster.
-pub struct ClusterGrower {
+pub(crate) struct ClusterGrower {
     session: Arc<TrainingSession>,
     workers: usize,
     snapshot: TrainingSnapshot,
@@ -23,7 +23,7 @@ pub struct ClusterGrower {
 
 impl ClusterGrower {
     /// Creates a grower that uses all executors of the session.
-    pub fn new(session: Arc<TrainingSession>, snapshot: TrainingSnapshot) -> Self {
+    pub(crate) fn new(session: Arc<TrainingSession>, snapshot: TrainingSnapshot) -> Self {
         let workers = session.executors.max(1);
         ClusterGrower { session, workers, snapshot, first: true.into() }
     }

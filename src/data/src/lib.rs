@@ -3,7 +3,8 @@
 //!
 //! [`ingest`] decodes inputs into [`rows`], [`convert`] puts the rows in order, and [`dataset`] writes and reads
 //! them. [`source`] presents one or more datasets to training. [`table`] covers every other Parquet file that
-//! planetree writes. [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`]
+//! planetree writes. [`rewrite`] writes changed rows of a
+//! dataset, [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`]
 //! generates synthetic data.
 
 pub mod catalog;
@@ -11,7 +12,11 @@ pub mod convert;
 pub mod dataset;
 pub mod describe;
 pub mod ingest;
+mod label_map;
+pub mod rewrite;
 pub mod rows;
 pub mod sample;
 pub mod source;
 pub mod table;
+
+pub use label_map::LabelMap;

@@ -9,7 +9,12 @@ use super::ranked::spans;
 /// Returns the area under the ROC curve between two false-positive rates in percent, or `None` unless there are both
 /// relevant and irrelevant documents. `labels` are in descending order of scores; `ends` are the end indices of the
 /// runs of equal scores.
-pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u32, u32)) -> Option<f64> {
+pub(crate) fn area(
+    labels: &[f32],
+    ends: &[u32],
+    convention: &Convention,
+    percents: (u32, u32),
+) -> Option<f64> {
     let relevant = convention.count_relevant(labels);
     let irrelevant = labels.len() - relevant;
     if relevant == 0 || irrelevant == 0 {
@@ -25,9 +30,8 @@ pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u3
         let passed = span.len() as f64 - gained;
         let (low, high) = (f64::max(from, wrong), f64::min(to, wrong + passed));
         if high > low {
-            // The fraction of the relevant documents in this run of equal scores that count as found halfway between
-            // `low` and `high`. Unless ties are ordered best or worst first, the ROC curve is a straight line within
-            // a run.
+            // The ROC curve within this run of equal scores is a straight line, unless ties are ordered best or worst
+            // first. `share` is the mean fraction of the run's relevant documents found between `low` and `high`.
             let share = match convention.binary_ties {
                 Ties::Worst => 0.0,
                 Ties::Best => 1.0,

@@ -4,7 +4,7 @@ use super::convention::Convention;
 use super::ranked::{Ranked, Spans, spans};
 
 /// Returns the DCG of the first `depth` documents.
-pub fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+pub(crate) fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let gains = |labels: &[f32]| labels.iter().map(|label| convention.gain(*label)).sum::<f64>();
     match ranked.ties {
         Spans::Settled => {

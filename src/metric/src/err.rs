@@ -6,7 +6,7 @@ use super::gain::gain;
 use super::ranked::{Ranked, Spans, spans};
 
 /// Returns the ERR of the first `depth` documents.
-pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+pub(crate) fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let unsatisfied_by = |label: &f32| 1.0 - satisfies(*label, convention.err_grade);
     // Probability that the user is still reading before the current rank or span.
     let mut reading = 1.0;

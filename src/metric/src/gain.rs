@@ -50,7 +50,7 @@ impl Gain {
         }
     }
 
-    /// Whether the label has a gain whose absolute value is at most [`MOST_GAIN`]. Training, and metrics that add up
+    /// Whether the label has a gain whose absolute value is at most 1e30. Training, and metrics that add up
     /// gains, reject all other labels.
     pub fn fits(&self, label: f32) -> bool {
         self.has(label) && self.of(label).abs() <= MOST_GAIN
@@ -95,7 +95,7 @@ fn whole(label: f32) -> Option<usize> {
 
 /// Returns 2^label - 1. Labels may be fractional or negative. The gain of NaN is 0.
 #[inline]
-pub fn gain(label: f32) -> f64 {
+pub(crate) fn gain(label: f32) -> f64 {
     // Fast path: nearly all labels are small integers, for which a shift gives the exact power.
     let whole = label as u8;
     if whole < 32 && f32::from(whole) == label { ((1_u64 << whole) - 1) as f64 } else { other_gain(label) }

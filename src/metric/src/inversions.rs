@@ -5,7 +5,7 @@ use super::ranked::spans;
 
 /// Numbers of document pairs in a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pairs {
+pub(crate) struct Pairs {
     /// All pairs of documents.
     pub all: u64,
     /// Pairs in which the higher label has the lower score.
@@ -20,7 +20,7 @@ pub struct Pairs {
 
 /// Returns the number of inverted pairs. A pair with equal scores and different labels counts as half a pair. It
 /// counts as 0 if the convention orders ties best first, and as 1 if it orders them worst first.
-pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 {
+pub(crate) fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 {
     let pairs = count(labels, ends);
     let tied = match convention.ties {
         Ties::Worst => 1.0,
@@ -32,7 +32,7 @@ pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 
 
 /// Counts the pairs of a query. `labels` are in descending order of scores; `ends` are the end indices of the runs of
 /// equal scores.
-pub fn count(labels: &[f32], ends: &[u32]) -> Pairs {
+pub(crate) fn count(labels: &[f32], ends: &[u32]) -> Pairs {
     let mut levels = labels.to_vec();
     levels.sort_unstable_by(f32::total_cmp);
     levels.dedup();

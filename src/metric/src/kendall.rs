@@ -5,7 +5,7 @@ use super::inversions;
 
 /// Returns tau-b, or `None` if all scores or all labels are equal. `labels` are in descending order of scores; `ends`
 /// are the end indices of the runs of equal scores.
-pub fn tau(labels: &[f32], ends: &[u32]) -> Option<f64> {
+pub(crate) fn tau(labels: &[f32], ends: &[u32]) -> Option<f64> {
     let pairs = inversions::count(labels, ends);
     let by_score = (pairs.all - pairs.equal_scores) as f64;
     let by_label = (pairs.all - pairs.equal_labels) as f64;

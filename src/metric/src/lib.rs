@@ -16,6 +16,8 @@
 //! - *ties* are documents with equal scores, and a *span* is the range of ranks that they share;
 //! - an *empty* query has no relevant documents.
 
+#![warn(unreachable_pub)]
+
 mod auc;
 mod convention;
 mod custom;
@@ -43,8 +45,7 @@ mod swap;
 mod value;
 
 pub use convention::{
-    Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, Short, Switch, Threshold, Ties,
-    Width, switches,
+    Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, Short, Threshold, Ties, Width,
 };
 pub use custom::CustomMetric;
 pub use discount::Discount;
@@ -56,7 +57,6 @@ pub use mean::Mean;
 pub use name::help_table;
 pub use prepared::{Prepared, evaluate};
 pub use query::{QueryRows, Unfit};
-pub use ranking::Scratch;
 
 /// A metric, with its depth if it has one. The depth `None` stands for the default depth of the convention, which is
 /// usually the whole list.
@@ -110,7 +110,7 @@ impl Metric {
     }
 
     /// Whether the metric adds up gains.
-    pub fn adds_gains(&self) -> bool {
+    pub(crate) fn adds_gains(&self) -> bool {
         matches!(self, Metric::Ndcg(_) | Metric::Dcg(_))
     }
 

@@ -5,7 +5,12 @@ use super::convention::{Convention, MapNormaliser};
 use super::ranked::{Ranked, Spans, spans};
 
 /// Returns the average precision at `depth`, given the total number of relevant documents.
-pub fn average_precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
+pub(crate) fn average_precision(
+    ranked: &Ranked<'_>,
+    convention: &Convention,
+    depth: usize,
+    relevant: usize,
+) -> f64 {
     let (precisions, found) = precisions(ranked, convention, depth);
     let normaliser = match convention.map_normaliser {
         MapNormaliser::Relevant => relevant,

@@ -4,7 +4,7 @@ use super::convention::Convention;
 use super::ranked::{Ranked, Spans, spans};
 
 /// Returns the reciprocal rank of the first relevant document, or 0 if there is none within `depth`.
-pub fn reciprocal_rank(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+pub(crate) fn reciprocal_rank(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let reciprocal = |rank: usize| if rank <= depth { 1.0 / rank as f64 } else { 0.0 };
     let first = |ends| spans(ends).find(|span| convention.count_relevant(&ranked.labels[span.clone()]) > 0);
     match ranked.ties {

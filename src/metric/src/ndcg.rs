@@ -5,7 +5,7 @@ use super::ranking::Scratch;
 
 /// The highest gains of a query, in descending order. The buffers are reused between queries.
 #[derive(Debug, Default)]
-pub struct BestGains {
+pub(crate) struct BestGains {
     scratch: Scratch,
     gains: Vec<f64>,
     best: Vec<f64>,
@@ -13,7 +13,7 @@ pub struct BestGains {
 
 impl BestGains {
     /// Finds the `depth` highest gains, or all gains if `depth` is `None`.
-    pub fn find(&mut self, labels: &[f32], convention: &Convention, depth: Option<u32>) {
+    pub(crate) fn find(&mut self, labels: &[f32], convention: &Convention, depth: Option<u32>) {
         self.gains.clear();
         self.gains.extend(labels.iter().map(|label| convention.gain(*label)));
         let order = self.scratch.rank(&self.gains, depth);
@@ -22,13 +22,13 @@ impl BestGains {
     }
 
     /// Returns the ideal DCG at `depth`.
-    pub fn ideal(&self, convention: &Convention, depth: usize) -> f64 {
+    pub(crate) fn ideal(&self, convention: &Convention, depth: usize) -> f64 {
         let gains = self.best.iter().take(depth).enumerate();
         gains.map(|(rank, gain)| gain * convention.discount(rank)).sum()
     }
 
     /// Returns the highest gain, or 0 if there are no documents.
-    pub fn most(&self) -> f64 {
+    pub(crate) fn most(&self) -> f64 {
         self.best.first().copied().unwrap_or(0.0)
     }
 }

@@ -4,7 +4,7 @@ use super::convention::{Convention, Short};
 use super::ranked::{Ranked, Spans, spans};
 
 /// Returns the precision at `depth`, or 0 if there are no documents.
-pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+pub(crate) fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let among = match convention.short {
         Short::Pad | Short::Zero if depth != usize::MAX => depth,
         _ => depth.min(ranked.documents),
@@ -14,7 +14,7 @@ pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> 
 
 /// Returns the number of relevant documents in the top `depth`. If ties are averaged, this is the mean over all
 /// orders of ties.
-pub fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+pub(crate) fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let relevant = |labels: &[f32]| convention.count_relevant(labels) as f64;
     match ranked.ties {
         Spans::Settled => relevant(&ranked.labels[..depth.min(ranked.labels.len())]),

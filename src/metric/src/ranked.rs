@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Labels in ranked order.
 #[derive(Debug, Clone, Copy)]
-pub struct Ranked<'a> {
+pub(crate) struct Ranked<'a> {
     /// Labels from the top, at least down to the depth of the metric.
     pub labels: &'a [f32],
     /// Ties that the order of `labels` leaves open, and how a metric treats them.
@@ -21,7 +21,7 @@ pub struct Ranked<'a> {
 /// Spans of ranks that tied documents share, given by their end indices. If there are spans, [`Ranked::labels`] has
 /// all labels of the query.
 #[derive(Debug, Clone, Copy)]
-pub enum Spans<'a> {
+pub(crate) enum Spans<'a> {
     /// All ties are resolved by the order of the labels.
     Settled,
     /// The metric is the mean over all orders within the spans.
@@ -31,14 +31,14 @@ pub enum Spans<'a> {
 }
 
 /// Returns the ranges with these end indices. Each range starts where the one before it ends.
-pub fn spans(ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn spans(ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     starts.zip(ends).map(|(start, end)| start as usize..*end as usize)
 }
 
 /// A query in the forms that the different families of metrics need.
 #[derive(Debug, Clone, Copy)]
-pub struct Views<'a> {
+pub(crate) struct Views<'a> {
     /// For NDCG, DCG and ERR.
     pub graded: Ranked<'a>,
     /// For MAP, MRR, precision and recall.
@@ -52,7 +52,7 @@ pub struct Views<'a> {
 
 /// What several metrics together need from the ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankNeeds {
+pub(crate) struct RankNeeds {
     /// Greatest depth of the metrics: `None` if no metric depends on ranks, `Some(None)` for the whole list.
     depth: Option<Option<u32>>,
     graded: bool,
@@ -62,7 +62,7 @@ pub struct RankNeeds {
 
 impl RankNeeds {
     /// Combines the needs of these metrics.
-    pub fn of<'m>(metrics: impl IntoIterator<Item = &'m Metric>, convention: &Convention) -> Self {
+    pub(crate) fn of<'m>(metrics: impl IntoIterator<Item = &'m Metric>, convention: &Convention) -> Self {
         let mut look = RankNeeds { depth: None, graded: false, binary: false, pairs: false };
         for metric in metrics {
             look.depth = match (look.depth, convention.depth(metric)) {
@@ -86,7 +86,7 @@ impl RankNeeds {
 
 /// Ranks one query after another, reusing its buffers.
 #[derive(Debug, Default)]
-pub struct Sorter {
+pub(crate) struct Sorter {
     scratch: Scratch,
     rounded: Vec<f64>,
     graded: Vec<f32>,
@@ -96,7 +96,7 @@ pub struct Sorter {
 
 impl Sorter {
     /// Ranks a query and returns the forms that the metrics need.
-    pub fn views<'a>(
+    pub(crate) fn views<'a>(
         &'a mut self,
         rows: &QueryRows<'a>,
         look: &RankNeeds,

@@ -2,7 +2,7 @@
 
 /// Buffers for ranking, reused between queries.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     best: Vec<(f64, u32)>,
     keys: Vec<u128>,
     order: Vec<u32>,
@@ -15,7 +15,7 @@ const SHORT: usize = 32;
 impl Scratch {
     /// Returns the indices of the top `depth` documents, or of all documents if `depth` is `None`, best first.
     /// Documents with equal scores stay in input order; NaN scores come last.
-    pub fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
+    pub(crate) fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
         let depth = depth.map_or(scores.len(), |depth| scores.len().min(depth as usize));
         self.order.clear();
         if depth <= SHORT {
@@ -30,7 +30,7 @@ impl Scratch {
 
     /// Returns the indices of all documents in the order of [`Scratch::rank`], and the end indices of the runs of
     /// equal scores.
-    pub fn rank_groups(&mut self, scores: &[f64]) -> (&mut [u32], &[u32]) {
+    pub(crate) fn rank_groups(&mut self, scores: &[f64]) -> (&mut [u32], &[u32]) {
         self.sort(scores, scores.len());
         self.order.clear();
         self.order.extend(self.keys.iter().map(|key| *key as u32));
@@ -80,7 +80,7 @@ impl Scratch {
     }
 }
 
-/// Replaces the last document of `best` by a new document, and moves the new document ahead of all documents with
+/// Replaces the last document of `best` with a new document, and moves the new document ahead of all documents with
 /// lower scores.
 #[inline]
 fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {

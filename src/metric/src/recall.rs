@@ -5,6 +5,6 @@ use super::precision::hits;
 use super::ranked::Ranked;
 
 /// Returns the recall at `depth`, given the total number of relevant documents.
-pub fn recall(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
+pub(crate) fn recall(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
     hits(ranked, convention, depth) / relevant as f64
 }

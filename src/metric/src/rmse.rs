@@ -1,7 +1,7 @@
 //! RMSE: the root mean squared error of scores against labels. It is averaged over rows, not over queries.
 
 /// Returns the squared error of every row that has a label.
-pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f64> {
+pub(crate) fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f64> {
     let labelled = labels.iter().zip(scores).filter(|(label, _)| !label.is_nan());
     labelled.map(|(label, score)| {
         let error = score - f64::from(*label);
@@ -10,7 +10,7 @@ pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f6
 }
 
 /// Returns the root mean squared error over the rows of one query; `None` if no row has a label.
-pub fn rmse(labels: &[f32], scores: &[f64]) -> Option<f64> {
+pub(crate) fn rmse(labels: &[f32], scores: &[f64]) -> Option<f64> {
     let (sum, count) =
         squared_errors(labels, scores).fold((0.0, 0_u32), |(sum, count), error| (sum + error, count + 1));
     (count > 0).then(|| (sum / f64::from(count)).sqrt())

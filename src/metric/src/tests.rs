@@ -1,6 +1,7 @@
 //! Tests every metric under every convention against its literal definition: all orders of ties are enumerated, and
 //! each order is evaluated by the published formula.
 
+use super::convention::switches;
 use super::*;
 use proptest::prelude::*;
 
@@ -326,7 +327,7 @@ fn any_query() -> impl Strategy<Value = TestQuery> {
 }
 
 /// Generates conventions: a preset, followed by values for some of the switches.
-pub fn any_convention() -> impl Strategy<Value = String> {
+pub(crate) fn any_convention() -> impl Strategy<Value = String> {
     let values: [(&str, &[&str]); 17] = [
         ("gain", &["exp2", "linear", "positive", "0:1:3:5", "l^2", "0.5:0:2:1"]),
         ("discount", &["log2", "letor", "power:1", "power:0.5", "log2^2"]),

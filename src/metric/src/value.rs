@@ -8,7 +8,7 @@ use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, rec
 
 /// Statistics of a query that depend only on labels.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Number of relevant documents.
     pub relevant: usize,
     /// Whether any document has a gain above 0. Valid only for metrics that need the highest gains.

@@ -51,7 +51,39 @@ impl Ranker {
     pub fn rank<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<usize>> {
         let scores = self.scores(documents)?;
         let mut order: Vec<usize> = (0..scores.len()).collect();
-        order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+        // Adding 0.0 turns -0.0 into 0.0, so that the two compare equal.
+        let key = |document: &usize| scores[*document] + 0.0;
+        order.sort_by(|one, other| key(other).total_cmp(&key(one)));
         Ok(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planetree_model::model::{Combine, ModelFeature, Origin, Part, TreeEnsemble};
+
+    #[test]
+    fn zero_and_negative_zero_are_equal_scores() {
+        let ensemble = TreeEnsemble {
+            combine: Combine::Sum,
+            base_score: -0.0,
+            base_feature: Some(0),
+            trees: Vec::new(),
+        };
+        let model = Model {
+            intercept: 0.0,
+            parts: vec![Part::trees(ensemble)],
+            features: vec![ModelFeature::new("f1")],
+            configuration: String::new(),
+            data: Vec::new(),
+            rounds: 0,
+            origin: Origin::default(),
+        };
+        let ranker = Ranker::new(&model);
+        let documents = [[-0.0], [0.0], [1.0], [-0.0]];
+        let scores = ranker.scores(&documents).unwrap();
+        assert!(scores[0].is_sign_negative() && scores[1].is_sign_positive(), "{scores:?}");
+        assert_eq!(ranker.rank(&documents).unwrap(), [2, 0, 1, 3]);
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// [`COLOURS`].
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Chart {
+pub(crate) enum Chart {
     /// A line chart with one line per series.
     Lines {
         /// The horizontal axis.
@@ -96,11 +96,11 @@ pub enum Chart {
 }
 
 /// Number of distinct colours of series.
-pub const COLOURS: usize = 8;
+pub(crate) const COLOURS: usize = 8;
 
 /// An axis.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// The label of the axis.
     pub label: String,
     /// The name of a value on this axis, for tooltips.
@@ -115,19 +115,19 @@ pub struct Axis {
 
 impl Axis {
     /// Creates an axis of real numbers.
-    pub fn of(label: &str) -> Self {
+    pub(crate) fn of(label: &str) -> Self {
         Axis { label: label.to_owned(), name: label.to_owned(), ..Axis::default() }
     }
 
     /// Creates an axis of integers.
-    pub fn whole(label: &str) -> Self {
+    pub(crate) fn whole(label: &str) -> Self {
         Axis { whole: true, ..Axis::of(label) }
     }
 }
 
 /// One line of a line chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct LineSeries {
+pub(crate) struct LineSeries {
     /// The name of the series.
     pub name: String,
     /// The number of the colour, from 1 to [`COLOURS`].
@@ -142,7 +142,7 @@ pub struct LineSeries {
 
 /// A highlighted point with a label.
 #[derive(Debug, Clone, Serialize)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// Horizontal position.
     pub x: f64,
     /// Vertical position.
@@ -153,7 +153,7 @@ pub struct Mark {
 
 /// One series of a histogram.
 #[derive(Debug, Clone, Serialize)]
-pub struct CountSeries {
+pub(crate) struct CountSeries {
     /// The name of the series.
     pub name: String,
     /// The number of the colour, from 1 to [`COLOURS`].
@@ -164,7 +164,7 @@ pub struct CountSeries {
 
 /// One bar of a bar chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct BarRow {
+pub(crate) struct BarRow {
     /// The name of the bar.
     pub name: String,
     /// The value that determines the length of the bar.
@@ -177,7 +177,7 @@ pub struct BarRow {
 
 /// An entry of a legend.
 #[derive(Debug, Clone, Serialize)]
-pub struct LegendItem {
+pub(crate) struct LegendItem {
     /// The name of the entry.
     pub name: String,
     /// The number of the colour, from 1 to [`COLOURS`].
@@ -185,13 +185,13 @@ pub struct LegendItem {
 }
 
 /// Creates legend entries from names and colour numbers.
-pub fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
+pub(crate) fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
     parts.iter().map(|(name, slot)| LegendItem { name: (*name).to_owned(), slot: *slot }).collect()
 }
 
 /// One bar of a stacked bar chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct StackRow {
+pub(crate) struct StackRow {
     /// The name of the bar.
     pub name: String,
     /// One count for each part of the bar.
@@ -200,7 +200,7 @@ pub struct StackRow {
 
 /// One value of an interval chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct IntervalRow {
+pub(crate) struct IntervalRow {
     /// The name of the value.
     pub name: String,
     /// The interval's lower end.
@@ -219,7 +219,7 @@ pub struct IntervalRow {
 
 /// One box of a box plot.
 #[derive(Debug, Clone, Serialize)]
-pub struct BoxRow {
+pub(crate) struct BoxRow {
     /// The name of the box.
     pub name: String,
     /// The 5th, 25th, 50th, 75th and 95th percentiles.
@@ -231,7 +231,7 @@ pub struct BoxRow {
 }
 
 /// Rounds a number to the precision that a chart needs, which keeps the page small.
-pub fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     // Parsing cannot fail, because the text is a formatted number.
     format!("{value:.5e}").parse().unwrap_or(value)
 }

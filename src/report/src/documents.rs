@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of top ranks that have a column of their own. Ranks further down are grouped into the columns of
 /// [`DEEPER`].
-pub const RANKS: usize = 10;
+pub(crate) const RANKS: usize = 10;
 /// The columns for ranks further down, each with its name and its first rank.
-pub const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
+pub(crate) const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
 /// Maximum number of documents listed per query.
-pub const LISTED: usize = 20;
+pub(crate) const LISTED: usize = 20;
 /// Maximum number of distinct labels. If there are more, neighbouring labels are merged.
 const LABELS: usize = 10;
 /// Maximum number of scores that distributions are computed from. Larger tables are sampled at regular intervals.
 const SCORES: u64 = 2_000_000;
 
 /// Statistics of the documents of a ranking.
-pub struct Documents {
+pub(crate) struct Documents {
     /// Statistics of each label, in ascending order of labels.
     pub grades: Vec<Grade>,
     /// The ranked documents of the requested queries, by query id.
@@ -35,7 +35,7 @@ pub struct Documents {
 }
 
 /// Statistics of one label, or of several neighbouring labels that were merged.
-pub struct Grade {
+pub(crate) struct Grade {
     /// The label, or the range of merged labels.
     pub name: String,
     /// Number of documents at each of the first [`RANKS`] ranks, followed by the columns of [`DEEPER`].
@@ -50,7 +50,7 @@ pub struct Grade {
 
 /// The ranked documents of one query.
 #[derive(Default)]
-pub struct QueryList {
+pub(crate) struct QueryList {
     /// The top documents in rank order, at most [`LISTED`].
     pub first: Vec<RankedDocument>,
     /// Total number of documents of the query.
@@ -59,7 +59,7 @@ pub struct QueryList {
 
 /// A ranked document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RankedDocument {
+pub(crate) struct RankedDocument {
     /// The rank, starting at 1.
     pub rank: u32,
     /// The document id. `None` if the table has no document ids.
@@ -78,7 +78,7 @@ fn ordered(label: f32) -> i32 {
 
 impl Documents {
     /// Reads predictions and computes the statistics. The ranked documents are kept only for the given queries.
-    pub fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
+    pub(crate) fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Predictions)?;
         let every = table.rows().div_ceil(SCORES).max(1);
         let mut labels: BTreeMap<i32, (f32, Grade)> = BTreeMap::new();
@@ -136,7 +136,7 @@ impl Grade {
     }
 
     /// Returns a quantile of the scores, with linear interpolation.
-    pub fn quantile(&self, share: f64) -> f64 {
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
         let Some(last) = self.scores.len().checked_sub(1) else { return f64::NAN };
         let place = share * last as f64;
         let (below, above) = (self.scores[place as usize], self.scores[(place as usize + 1).min(last)]);

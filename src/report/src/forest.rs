@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The trees of a model that the page contains. A model may be a sum of several parts. Then these are the trees of
 /// one part.
 #[derive(Debug, Serialize)]
-pub struct ModelTrees {
+pub(crate) struct ModelTrees {
     /// The name of the model, and of the part if the model has several.
     pub name: String,
     /// Total number of trees in the part.
@@ -23,7 +23,7 @@ pub struct ModelTrees {
 /// The nodes of one tree as columns. Children are given by the indices of their nodes, or -1 if a node has no such
 /// child.
 #[derive(Debug, Serialize)]
-pub struct ShownTree {
+pub(crate) struct ShownTree {
     /// The index of the tree in the part, starting at 0.
     pub number: usize,
     feature: Vec<i64>,
@@ -42,7 +42,7 @@ impl ModelTrees {
     /// Selects trees with at most `nodes` nodes in total: the first tree, the last tree and trees at regular
     /// intervals between them. If only one tree fits, it is the first. If not even the first tree fits, no tree is
     /// selected.
-    pub fn of(name: &str, model: &Model, ensemble: &TreeEnsemble, nodes: usize) -> Self {
+    pub(crate) fn of(name: &str, model: &Model, ensemble: &TreeEnsemble, nodes: usize) -> Self {
         let trees = &ensemble.trees;
         let mut asked: Vec<u32> = ensemble.splits().map(|split| split.feature).collect();
         asked.sort_unstable();

@@ -7,31 +7,31 @@ const LONGEST: usize = 160;
 
 /// A fragment of HTML.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Html(String);
+pub(crate) struct Html(String);
 
 impl Html {
     /// Creates an empty fragment.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Html::default()
     }
 
     /// Creates a fragment of escaped text.
-    pub fn text(text: impl Display) -> Self {
+    pub(crate) fn text(text: impl Display) -> Self {
         Html(escaped(&text.to_string()))
     }
 
     /// Creates a fragment of escaped text that comes from data, such as a query id. Very long text is shortened.
-    pub fn name(text: &str) -> Self {
+    pub(crate) fn name(text: &str) -> Self {
         Html::text(shortened(text))
     }
 
     /// Creates a fragment of literal markup, which must be a constant of the program and never come from data.
-    pub fn markup(markup: &'static str) -> Self {
+    pub(crate) fn markup(markup: &'static str) -> Self {
         Html(markup.to_owned())
     }
 
     /// Creates a fragment of escaped text. Text between backticks is shown as code.
-    pub fn prose(text: impl Display) -> Self {
+    pub(crate) fn prose(text: impl Display) -> Self {
         let text = text.to_string();
         let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
         let marked = parts.map(|(part, typed)| if typed { format!("<code>{part}</code>") } else { part });
@@ -39,7 +39,7 @@ impl Html {
     }
 
     /// Creates an element with attributes and content.
-    pub fn element(name: &str, attributes: &[(&str, &str)], content: Html) -> Self {
+    pub(crate) fn element(name: &str, attributes: &[(&str, &str)], content: Html) -> Self {
         let mut html = format!("<{name}");
         for (key, value) in attributes {
             html.push_str(&format!(" {key}=\"{}\"", escaped(value)));
@@ -51,38 +51,38 @@ impl Html {
     }
 
     /// Creates an element with a CSS class.
-    pub fn classed(name: &str, class: &str, content: Html) -> Self {
+    pub(crate) fn classed(name: &str, class: &str, content: Html) -> Self {
         Html::element(name, &[("class", class)], content)
     }
 
     /// Creates a paragraph of escaped text. Text between backticks is shown as code.
-    pub fn paragraph(class: &str, text: impl Display) -> Self {
+    pub(crate) fn paragraph(class: &str, text: impl Display) -> Self {
         Html::classed("p", class, Html::prose(text))
     }
 
     /// Creates a card, which is a box with a heading.
-    pub fn card(heading: impl Display, content: Html) -> Self {
+    pub(crate) fn card(heading: impl Display, content: Html) -> Self {
         Html::classed("div", "card", Html::element("h3", &[], Html::text(heading)).and(content))
     }
 
     /// Appends a fragment and returns the result.
-    pub fn and(mut self, other: Html) -> Self {
+    pub(crate) fn and(mut self, other: Html) -> Self {
         self.push(other);
         self
     }
 
     /// Appends a fragment.
-    pub fn push(&mut self, other: Html) {
+    pub(crate) fn push(&mut self, other: Html) {
         self.0.push_str(&other.0);
     }
 
     /// Returns whether the fragment is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the markup.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -113,7 +113,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Shortens a name that is too long, and appends an ellipsis to show it.
-pub fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -121,7 +121,7 @@ pub fn shortened(text: &str) -> String {
 }
 
 /// Escapes JSON for use in a script element, so that it cannot close the element.
-pub fn embedded(json: &str) -> String {
+pub(crate) fn embedded(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for letter in json.chars() {
         match letter {
@@ -136,24 +136,24 @@ pub fn embedded(json: &str) -> String {
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableColumn {
+pub(crate) struct TableColumn {
     name: String,
     number: bool,
 }
 
 /// Creates a column of text, which is aligned to the left.
-pub fn words(name: impl Display) -> TableColumn {
+pub(crate) fn words(name: impl Display) -> TableColumn {
     TableColumn { name: name.to_string(), number: false }
 }
 
 /// Creates a column of numbers, which are aligned to the right.
-pub fn figures(name: impl Display) -> TableColumn {
+pub(crate) fn figures(name: impl Display) -> TableColumn {
     TableColumn { name: name.to_string(), number: true }
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HtmlTable {
+pub(crate) struct HtmlTable {
     columns: Vec<TableColumn>,
     rows: Vec<(bool, Vec<Html>)>,
 }
@@ -163,22 +163,22 @@ const TALL: usize = 14;
 
 impl HtmlTable {
     /// Creates a table without rows.
-    pub fn new(columns: impl IntoIterator<Item = TableColumn>) -> Self {
+    pub(crate) fn new(columns: impl IntoIterator<Item = TableColumn>) -> Self {
         HtmlTable { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
     /// Adds a row with one cell per column.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Html>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Html>) {
         self.rows.push((false, cells.into_iter().collect()));
     }
 
     /// Adds a highlighted row.
-    pub fn best_row(&mut self, cells: impl IntoIterator<Item = Html>) {
+    pub(crate) fn best_row(&mut self, cells: impl IntoIterator<Item = Html>) {
         self.rows.push((true, cells.into_iter().collect()));
     }
 
     /// Returns the markup of the table. A long table scrolls within its own box.
-    pub fn html(&self) -> Html {
+    pub(crate) fn html(&self) -> Html {
         let class = |column: &TableColumn| if column.number { "number" } else { "text" };
         let head: Html = self
             .columns

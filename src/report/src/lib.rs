@@ -11,6 +11,8 @@
 //! To add a section, add a file in `sections/` and a line in the table of sections in `sections/mod.rs`. The page
 //! contains the data of charts, and a script draws the charts in the browser.
 
+#![warn(unreachable_pub)]
+
 mod chart;
 mod documents;
 mod forest;

@@ -18,16 +18,16 @@ use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of worst queries shown per system. The same number of best queries is shown.
-pub const EXTREMES: usize = 8;
+pub(crate) const EXTREMES: usize = 8;
 /// Number of most improved queries shown per pair of systems. The same number of most worsened queries is shown.
 const MOVED: usize = 6;
 /// Maximum number of query sets shown. A query set is a group of systems that rank the same queries.
 const SETS: usize = 6;
 /// Maximum number of models shown in detail.
-pub const MODELS: usize = 8;
+pub(crate) const MODELS: usize = 8;
 
 /// All data of a report.
-pub struct Material {
+pub(crate) struct Material {
     /// The runs, in the order of the command line.
     pub runs: Vec<RunContents>,
     /// How rankings are evaluated.
@@ -45,7 +45,7 @@ pub struct Material {
 }
 
 /// Systems that ranked the same queries.
-pub struct QuerySet {
+pub(crate) struct QuerySet {
     /// Name of the query set.
     pub name: String,
     /// Indices of the systems shown.
@@ -57,11 +57,11 @@ pub struct QuerySet {
     /// The worst and the best queries of each system, as indices into the queries of the system.
     pub extremes: Vec<[Vec<usize>; 2]>,
     /// The comparison of the systems, or the reason why they cannot be compared. `None` if there is only one system.
-    pub comparison: Option<Result<Comparison, String>>,
+    pub comparison: Option<Result<QuerySetComparison, String>>,
 }
 
 /// The comparison of all systems of a query set.
-pub struct Comparison {
+pub(crate) struct QuerySetComparison {
     /// The value of the primary metric for each query in each system.
     pub aligned: AlignedSystems,
     /// The comparison of each pair of systems.
@@ -71,7 +71,7 @@ pub struct Comparison {
 }
 
 /// A model of a run.
-pub struct NamedModel {
+pub(crate) struct NamedModel {
     /// The display name.
     pub name: String,
     /// The fingerprint of the model file.
@@ -82,7 +82,7 @@ pub struct NamedModel {
 
 impl Material {
     /// Reads the runs, evaluates their rankings and compares them.
-    pub fn gather(request: &ReportRequest) -> Result<Self> {
+    pub(crate) fn gather(request: &ReportRequest) -> Result<Self> {
         let mut runs: Vec<RunContents> = Vec::new();
         for source in &request.runs {
             runs.push(RunContents::open(source, request.unfinished, request.within_run)?);
@@ -115,12 +115,15 @@ impl Material {
     }
 
     /// Returns the systems of a query set, each with the number of its colour.
-    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m ReportSystem)> {
+    pub(crate) fn members<'m>(
+        &'m self,
+        set: &'m QuerySet,
+    ) -> impl Iterator<Item = (usize, &'m ReportSystem)> {
         (1..).zip(set.systems.iter().map(|place| &self.systems[*place]))
     }
 
     /// Returns all tables of a kind, with their display names.
-    pub fn tables(&self, kind: TableKind) -> Vec<(String, &CatalogEntry)> {
+    pub(crate) fn tables(&self, kind: TableKind) -> Vec<(String, &CatalogEntry)> {
         let namer = Namer { runs: &self.runs };
         let mut tables = Vec::new();
         for (place, run) in self.runs.iter().enumerate() {
@@ -131,7 +134,7 @@ impl Material {
 
     /// Returns a sentence that names the convention, which is the set of rules by which the metrics of a table were
     /// computed.
-    pub fn convention_of(table: &TableReader) -> String {
+    pub(crate) fn convention_of(table: &TableReader) -> String {
         match table.metadata(CONVENTION) {
             Some(convention) => format!("By the convention {convention}."),
             None => "The table does not say its convention.".to_owned(),
@@ -139,7 +142,7 @@ impl Material {
     }
 
     /// Returns the display name of the dataset with this fingerprint.
-    pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
+    pub(crate) fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
         // Predictions written by earlier versions of the program identify a dataset by the hash of its files.
         let is_it = |manifest: &Manifest| {
             manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
@@ -150,12 +153,12 @@ impl Material {
     }
 
     /// Returns the display name of the model with this fingerprint.
-    pub fn model_named(&self, fingerprint: &str) -> Option<&str> {
+    pub(crate) fn model_named(&self, fingerprint: &str) -> Option<&str> {
         self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
     }
 
     /// Returns a text that explains why metrics are missing, with a reason for each system without metrics.
-    pub fn why_unjudged(&self) -> String {
+    pub(crate) fn why_unjudged(&self) -> String {
         let reasons: Vec<String> = self
             .systems
             .iter()
@@ -232,7 +235,7 @@ impl Material {
         [worst, best]
     }
 
-    fn compared(&self, systems: &[usize]) -> Result<Result<Comparison, String>> {
+    fn compared(&self, systems: &[usize]) -> Result<Result<QuerySetComparison, String>> {
         let as_compared = |place: &usize| {
             let system = &self.systems[*place];
             let name = || system.name.clone();
@@ -248,6 +251,7 @@ impl Material {
         let options = compare::ComparisonOptions {
             higher_is_better: self.judging.metric.higher_is_better(),
             test: SignificanceTest::Randomisation,
+            alternative: compare::Alternative::TwoSided,
             alpha: 0.05,
             permutations: 100_000,
             resamples: 10_000,
@@ -260,11 +264,11 @@ impl Material {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
         let pairs = pool.install(|| compare(&aligned, &options))?;
-        Ok(Ok(Comparison { aligned, pairs, options }))
+        Ok(Ok(QuerySetComparison { aligned, pairs, options }))
     }
 }
 
-impl Comparison {
+impl QuerySetComparison {
     /// Returns the queries whose values differ most between a system and each of the other systems.
     fn moved(&self, member: usize) -> impl Iterator<Item = &str> {
         let pairs = self.pairs.iter().filter(move |pair| pair.a == member || pair.b == member);

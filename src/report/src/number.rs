@@ -1,20 +1,20 @@
 //! Formats the numbers in a report.
 
 use super::html::Html;
-pub use planetree_base::size::{shown_count, shown_size};
+pub(crate) use planetree_base::size::{shown_count, shown_size};
 
 /// Formats the value of a metric.
-pub fn value(value: f64) -> String {
+pub(crate) fn value(value: f64) -> String {
     format!("{value:.4}")
 }
 
 /// Formats the value of a metric, or a dash if it is missing or not finite.
-pub fn or_dash(known: Option<f64>) -> Html {
+pub(crate) fn or_dash(known: Option<f64>) -> Html {
     Html::text(known.filter(|value| value.is_finite()).map_or_else(|| "–".to_owned(), value))
 }
 
 /// Formats a number of any magnitude in few characters.
-pub fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (value.fract() == 0.0 && size < 1e15) {
         let sign = if value < 0.0 { "-" } else { "" };
@@ -27,22 +27,22 @@ pub fn short(value: f64) -> String {
 }
 
 /// Formats a difference with its sign.
-pub fn signed(value: f64) -> String {
+pub(crate) fn signed(value: f64) -> String {
     format!("{value:+.4}").replace('-', "−")
 }
 
 /// Formats a probability.
-pub fn probability(p: f64) -> String {
+pub(crate) fn probability(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
 /// Formats a count as a table cell.
-pub fn count(count: u64) -> Html {
+pub(crate) fn count(count: u64) -> Html {
     Html::text(shown_count(count))
 }
 
 /// Formats a duration, in a unit that suits its length.
-pub fn seconds(seconds: f64) -> String {
+pub(crate) fn seconds(seconds: f64) -> String {
     match seconds {
         ..1.0 => format!("{:.0} ms", seconds * 1000.0),
         ..120.0 => format!("{seconds:.1} s"),

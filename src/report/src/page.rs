@@ -19,13 +19,13 @@ const SCRIPTS: [&str; 4] = [
     include_str!("assets/page.js"),
 ];
 /// Name and version of the program, as recorded in the page.
-pub const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
+pub(crate) const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 /// Start of the element that marks an HTML file as a report of planetree.
 const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 
 /// The data that the page contains for its scripts. Sections add data while they are rendered.
 #[derive(Debug, Default, Serialize)]
-pub struct Page {
+pub(crate) struct Page {
     charts: Vec<Labelled>,
     forests: Vec<ModelTrees>,
     #[serde(skip)]
@@ -46,7 +46,7 @@ struct Labelled {
 }
 
 /// A chart with its title and caption, and a table of its numbers.
-pub struct Figure {
+pub(crate) struct Figure {
     /// The title above the chart.
     pub title: String,
     /// The caption, which follows the title.
@@ -59,12 +59,12 @@ pub struct Figure {
 
 impl Page {
     /// Adds a figure whose table is collapsed at first.
-    pub fn figure(&mut self, figure: Figure) -> Html {
+    pub(crate) fn figure(&mut self, figure: Figure) -> Html {
         self.place(figure, &[])
     }
 
     /// Adds a figure whose table is expanded at first, because it has more details than the chart.
-    pub fn figure_with_table(&mut self, figure: Figure) -> Html {
+    pub(crate) fn figure_with_table(&mut self, figure: Figure) -> Html {
         self.place(figure, &[("open", "")])
     }
 
@@ -85,7 +85,7 @@ impl Page {
     }
 
     /// Returns per-query content if it fits within the size limit, otherwise a note that it was omitted.
-    pub fn if_room(&mut self, content: Html) -> Html {
+    pub(crate) fn if_room(&mut self, content: Html) -> Html {
         if self.has_room(content.as_str().len()) {
             return content;
         }
@@ -93,7 +93,7 @@ impl Page {
     }
 
     /// Reserves bytes within the size limit. Returns `false` if they do not fit.
-    pub fn has_room(&mut self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         let fits = self.spent + bytes <= ROOM;
         if fits {
             self.spent += bytes;
@@ -102,14 +102,14 @@ impl Page {
     }
 
     /// Adds the trees of a model and returns the element that a script draws them in.
-    pub fn forest(&mut self, forest: ModelTrees) -> Html {
+    pub(crate) fn forest(&mut self, forest: ModelTrees) -> Html {
         let number = self.forests.len().to_string();
         self.forests.push(forest);
         Html::element("div", &[("data-forest", &number)], Html::new())
     }
 
     /// Creates tabbed panels. A single panel is returned without tabs.
-    pub fn tabs(&mut self, label: &str, mut panels: Vec<(String, Html)>) -> Html {
+    pub(crate) fn tabs(&mut self, label: &str, mut panels: Vec<(String, Html)>) -> Html {
         if panels.len() == 1 {
             return panels.remove(0).1;
         }
@@ -140,12 +140,12 @@ impl Page {
 }
 
 /// Creates the note that replaces content that does not fit within the size limit.
-pub fn left_out() -> Html {
+pub(crate) fn left_out() -> Html {
     Html::paragraph("note", "Omitted to keep this file small; report on fewer runs to see it.")
 }
 
 /// A rendered section.
-pub struct PlacedSection {
+pub(crate) struct PlacedSection {
     /// The id of the section's element, which links refer to.
     pub id: &'static str,
     /// The heading of the section.
@@ -155,7 +155,7 @@ pub struct PlacedSection {
 }
 
 /// Renders the whole page.
-pub fn assemble(
+pub(crate) fn assemble(
     page: &Page,
     title: &str,
     notices: &[String],
@@ -217,7 +217,7 @@ fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
 }
 
 /// Opens the output file. An existing file is replaced only if it is a report of planetree.
-pub fn create(output: &Location) -> Result<FileOutput> {
+pub(crate) fn create(output: &Location) -> Result<FileOutput> {
     REPORT_FORMATS.of(output)?;
     let is_report = |head: &Head| {
         let start = &head.bytes[..head.bytes.len().min(1024)];
@@ -227,7 +227,7 @@ pub fn create(output: &Location) -> Result<FileOutput> {
 }
 
 /// Writes the page atomically.
-pub fn write(output: &Location, page: &str) -> Result<()> {
+pub(crate) fn write(output: &Location, page: &str) -> Result<()> {
     let mut file = create(output)?;
     file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", error))?;
     file.commit()

@@ -18,7 +18,7 @@ pub struct RunSource {
 }
 
 /// The contents of a run.
-pub struct RunContents {
+pub(crate) struct RunContents {
     /// The display name.
     pub name: String,
     /// The manifest that the pipeline wrote. `None` if the run was not written by a pipeline.
@@ -31,7 +31,7 @@ pub struct RunContents {
 
 impl RunContents {
     /// Opens a run. An incomplete run is an error unless `unfinished` is set.
-    pub fn open(source: &RunSource, unfinished: bool, within_run: bool) -> Result<Self> {
+    pub(crate) fn open(source: &RunSource, unfinished: bool, within_run: bool) -> Result<Self> {
         let location = &source.location;
         if let Location::Local(path) = location
             && !path.is_dir()
@@ -65,7 +65,7 @@ impl RunContents {
             return Err(Error::place(
                 location,
                 "no tables of planetree in this directory",
-                "name a directory with the outputs of `planetree run`, `train`, `predict` or `cv`",
+                "pass a directory with the outputs of `planetree run`, `train`, `predict` or `cv`",
             ));
         }
         let name = source.name.clone().unwrap_or_else(|| match location {
@@ -80,19 +80,19 @@ impl RunContents {
     }
 
     /// Returns the tables of a kind, such as predictions or metrics.
-    pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &CatalogEntry> {
+    pub(crate) fn tables(&self, kind: TableKind) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(move |entry| entry.kind == CatalogKind::Table(kind))
     }
 
     /// Returns the datasets of the run.
-    pub fn datasets(&self) -> impl Iterator<Item = &CatalogEntry> {
+    pub(crate) fn datasets(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.iter().filter(|entry| entry.kind == CatalogKind::Dataset)
     }
 }
 
 fn not_a_directory(location: &Location, exists: bool) -> Error {
     match exists {
-        true => Error::place(location, "this is a file, not a run", "name the directory that it is in"),
+        true => Error::place(location, "this is a file, not a run", "pass the directory that contains it"),
         false => Error::place(location, "no such directory", "check the spelling of the path"),
     }
 }

@@ -8,16 +8,16 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::catalog::CatalogEntry;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{ComparedFile, QueryValue, read_systems};
+use planetree_judge::compare::{ComparedFile, QueryValue, ReadingRules, read_systems};
 use planetree_judge::evaluate::{EvaluateRequest, EvaluationSummary, METRICS, Ranking, Results, evaluate};
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
 /// Maximum k of the NDCG@k curve.
-pub const DEPTH: u32 = 20;
+pub(crate) const DEPTH: u32 = 20;
 
 /// How rankings are evaluated.
-pub struct EvaluationRules {
+pub(crate) struct EvaluationRules {
     /// The primary metric, by which systems are compared and queries are sorted.
     pub metric: Metric,
     /// The metrics that the summary shows. The primary metric comes first.
@@ -29,7 +29,7 @@ pub struct EvaluationRules {
 }
 
 /// One ranking of a run.
-pub struct ReportSystem {
+pub(crate) struct ReportSystem {
     /// The display name.
     pub name: String,
     /// The file of predictions. `None` if only metrics are available.
@@ -43,7 +43,7 @@ pub struct ReportSystem {
 }
 
 /// The metrics of one system.
-pub struct SystemMetrics {
+pub(crate) struct SystemMetrics {
     /// The mean of each metric that the summary shows. `None` if the mean is not known.
     pub means: Vec<Option<f64>>,
     /// The value of the primary metric for each query, sorted by query id.
@@ -56,7 +56,7 @@ pub struct SystemMetrics {
 
 /// Returns the systems of all runs, in order. `named` returns the display name of a table, given the index of the run
 /// and the name of the table.
-pub fn systems_of(
+pub(crate) fn systems_of(
     runs: &[RunContents],
     judging: &EvaluationRules,
     named: &dyn Fn(usize, &str) -> String,
@@ -163,7 +163,9 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
     let sources = [ComparedFile { name: None, location: entry.location.clone() }];
-    let read = |metric: &Metric| read_systems(&sources, &metric.to_string(), None, judging.threads);
+    let read = |metric: &Metric| {
+        read_systems(&sources, &metric.to_string(), &ReadingRules::default(), judging.threads)
+    };
     if !has.contains(&judging.metric) {
         let reason = format!("its table has no {}", judging.metric);
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);

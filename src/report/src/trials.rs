@@ -8,7 +8,7 @@ use planetree_data::table::{TableKind, TableReader, float_column, string_column}
 use planetree_metric::Metric;
 
 /// The trials of one search.
-pub struct Trials {
+pub(crate) struct Trials {
     /// The metric by which the trials are ranked.
     pub metric: String,
     /// A sentence that names the convention, which is the set of rules by which the metric was computed.
@@ -20,7 +20,7 @@ pub struct Trials {
 }
 
 /// One trial, which is the cross-validation of one combination of parameter values.
-pub struct TrialRow {
+pub(crate) struct TrialRow {
     /// The number of the trial.
     pub number: u64,
     /// The value of each parameter, in the order of [`Trials::parameters`].
@@ -35,7 +35,7 @@ pub struct TrialRow {
 
 impl Trials {
     /// Reads a table of trials.
-    pub fn read(location: &Location) -> Result<Self> {
+    pub(crate) fn read(location: &Location) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Trials)?;
         let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
         // The columns between the number and the first metric are parameters.
@@ -94,7 +94,7 @@ impl Trials {
     }
 
     /// Returns the number of the best trial, or `None` if no trial has a value.
-    pub fn best(&self) -> Option<u64> {
+    pub(crate) fn best(&self) -> Option<u64> {
         self.ranking.first().filter(|row| row.valid.is_some()).map(|row| row.number)
     }
 }

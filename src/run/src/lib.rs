@@ -1,4 +1,7 @@
-//! Runs cross-validations and parameter searches ([`cv`]), and pipelines of commands ([`pipeline`]).
+//! Runs cross-validations and parameter searches ([`cv`]), blends models ([`blend`]), augments datasets ([`augment`]) and
+//! runs pipelines of commands ([`pipeline`]).
 
+pub mod augment;
+pub mod blend;
 pub mod cv;
 pub mod pipeline;

@@ -17,7 +17,7 @@ pub fn to_engine_error(error: Error) -> DataFusionError {
 
 /// Names that a query may use. If a query contains an unknown name, the most similar of these names are suggested.
 #[derive(Debug, Default)]
-pub struct KnownNames {
+pub(crate) struct KnownNames {
     /// Names of tables.
     pub tables: Vec<String>,
     /// Names of functions of all kinds, planetree's own functions first. If more than three names are equally similar,
@@ -26,7 +26,7 @@ pub struct KnownNames {
 }
 
 /// Translates an error of the engine. `text` is the whole query; the message shows its faulty line.
-pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
+pub(crate) fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
     if let Some(error) = find_planetree_error(error) {
         return as_failure(error);
     }
@@ -76,7 +76,7 @@ pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames
 
 /// Turns a usage error within a query into a failure, so that the exit code says that a query failed and not that the
 /// command line is wrong.
-pub fn as_failure(error: Error) -> Error {
+pub(crate) fn as_failure(error: Error) -> Error {
     match error {
         Error::Usage { problem, remedy } => Error::place(QUERY, problem, remedy),
         other => other,
@@ -142,9 +142,9 @@ fn map_misuse(error: &DataFusionError, text: &str) -> Option<Error> {
 
 /// Returns the error for a call of `map` that was meant as the metric MAP: in SQL, `map` builds a map of keys and
 /// values. Returns `None` if the query does not call `map`.
-pub fn map_is_not_a_metric(text: &str) -> Option<Error> {
+pub(crate) fn map_is_not_a_metric(text: &str) -> Option<Error> {
     let (line, column) = call_of("map", text)?;
-    let problem = "map makes a map of keys and values; it is not a metric";
+    let problem = "map creates a map of keys and values; it is not a metric";
     let remedy =
         "call ap(label, score) for average precision, which evaluate calls map, or make_map for a map";
     Some(at(line, column, problem, text, remedy))
@@ -200,7 +200,7 @@ fn parse_position(text: &str) -> Option<(u64, u64)> {
 }
 
 /// Builds an error at a position in the query. The message shows the line with a marker below the position.
-pub fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
+pub(crate) fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
     /// Number of characters of a long line that are shown before and after the position.
     const AROUND: usize = 60;
     let source: Vec<char> =

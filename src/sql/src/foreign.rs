@@ -16,7 +16,7 @@ use url::Url;
 
 /// Format of a file that planetree did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForeignFormat {
+pub(crate) enum ForeignFormat {
     /// Parquet.
     Parquet,
     /// Delimited text with a header. The field is the delimiter.
@@ -41,13 +41,13 @@ const EXTENSIONS: [(&str, ForeignFormat); 8] = [
 
 impl ForeignFormat {
     /// Returns the format that the extension of a file name implies.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         EXTENSIONS.iter().find(|(extension, _)| name.ends_with(extension)).map(|(_, kind)| *kind)
     }
 
     /// Detects the format of a file from its extension and its first bytes.
-    pub fn of_file(location: &Location) -> Result<Option<Self>> {
+    pub(crate) fn of_file(location: &Location) -> Result<Option<Self>> {
         let size = location.size()?.unwrap_or(0);
         let start = if size == 0 { Default::default() } else { location.read_range(0, size.min(64))? };
         if start.starts_with(b"PAR1") {
@@ -74,7 +74,7 @@ impl ForeignFormat {
 }
 
 /// Opens files of one format as one table. The rows are in the order in which the files are given.
-pub async fn open_foreign(
+pub(crate) async fn open_foreign(
     state: &dyn Session,
     kind: ForeignFormat,
     locations: &[Location],

@@ -15,6 +15,8 @@
 //! - rows are *in order* if the plan below an operator keeps the order of the table; a *run* is a range of adjacent
 //!   rows with the same key.
 
+#![warn(unreachable_pub)]
+
 mod error;
 mod foreign;
 mod functions;
@@ -32,7 +34,6 @@ mod statement;
 mod tables;
 
 pub use error::to_engine_error;
-pub use functions::{FunctionHelp, function_help};
 pub use functions::{distributed_functions, within_query};
 pub use on_cluster::{LocationCheck, RunOnCluster, SessionUpgrade, SqlCluster};
 pub use operator::{Operator, OperatorExec, OperatorInput};

@@ -56,7 +56,7 @@ impl std::fmt::Debug for SqlCluster {
 
 /// Checks whether a query runs on the cluster, which it does if it reads files. Fails if it also needs something that
 /// is only available locally.
-pub fn runs_on_cluster(plan: &LogicalPlan) -> EngineResult<bool> {
+pub(crate) fn runs_on_cluster(plan: &LogicalPlan) -> EngineResult<bool> {
     if matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
         return Err(local_only("EXPLAIN", "it shows the plan of the local machine"));
     }
@@ -95,7 +95,7 @@ pub fn runs_on_cluster(plan: &LogicalPlan) -> EngineResult<bool> {
 }
 
 /// Rejects metrics whose value depends on the order of the rows, because a cluster does not keep that order.
-pub fn refuse_order_dependence(plan: &Arc<dyn ExecutionPlan>) -> EngineResult<()> {
+pub(crate) fn refuse_order_dependence(plan: &Arc<dyn ExecutionPlan>) -> EngineResult<()> {
     plan.apply(|node| {
         for aggregate in node.downcast_ref::<AggregateExec>().into_iter().flat_map(AggregateExec::aggr_expr) {
             if let Some(function) = aggregate.fun().inner().downcast_ref::<MetricFunction>()
@@ -119,7 +119,7 @@ fn order_dependent(name: &str) -> datafusion::error::DataFusionError {
 }
 
 /// Rejects statements that create a table in the memory of the local machine, because executors cannot read it.
-pub fn refuse_memory_tables(plan: &LogicalPlan) -> EngineResult<()> {
+pub(crate) fn refuse_memory_tables(plan: &LogicalPlan) -> EngineResult<()> {
     match plan {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_)) => {
             Err(local_only("CREATE TABLE", "its rows would be in the memory of the local machine"))

@@ -21,13 +21,13 @@ enum DetectedTable {
 }
 
 /// Runs code that may block on disks and networks, from within the engine's asynchronous runtime.
-pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
+pub(crate) fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
     tokio::task::block_in_place(work).map_err(to_engine_error)
 }
 
 /// Opens the table at a location. If it is a directory, `check` is called for its files. If a cluster is given, the
 /// cluster's check is called for all files, and even planetree's own tables are opened as plain Parquet files.
-pub async fn open_table(
+pub(crate) async fn open_table(
     state: &dyn Session,
     location: &Location,
     check: &(dyn Fn(&Location) -> Result<()> + Sync),
@@ -53,7 +53,7 @@ async fn open_detected(
 }
 
 /// Opens several files as one table. `shown` is their path or pattern, for error messages.
-pub async fn open_files(
+pub(crate) async fn open_files(
     state: &dyn Session,
     shown: &str,
     files: Vec<Location>,
@@ -97,7 +97,7 @@ fn detect_files(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
 fn detect_parquet(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
     let mut ours = Vec::new();
     for file in &files {
-        match TableReader::open_or_foreign(file, "name the dataset's directory")? {
+        match TableReader::open_or_foreign(file, "use the dataset's directory")? {
             AnyParquet::Ours(table) => ours.push(table),
             AnyParquet::Foreign(_) => {}
         }
@@ -134,7 +134,7 @@ fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync
             Location::Local(_) => Error::place(
                 location,
                 "this directory is not a dataset and contains no data files",
-                "name a dataset or a file, or run planetree sql DIRECTORY to open all tables of a directory",
+                "use a dataset or a file, or run planetree sql DIRECTORY to open all tables of a directory",
             ),
             Location::Remote(_) => location.absent(),
         });
@@ -147,15 +147,40 @@ fn common_format(shown: &str, files: &[Location]) -> Result<ForeignFormat> {
         return Err(Error::place(shown, "no such file", "check the spelling of the path"));
     };
     let kind = ForeignFormat::of_file(first)?;
-    for file in files {
-        let other = ForeignFormat::of_file(file)?;
-        if kind.is_none() || other != kind {
+    for file in &files[1..] {
+        if ForeignFormat::of_file(file)? != kind {
             return Err(Error::place(
                 shown,
                 format_args!("{} and {} have different formats", first.name(), file.name()),
-                "name one file, or a pattern that matches files of one format",
+                "use one file, or a pattern that matches files of one format",
             ));
         }
     }
-    kind.ok_or_else(|| Error::place(shown, "no Parquet, CSV or JSON files", "name other files"))
+    kind.ok_or_else(|| {
+        Error::place(shown, "no Parquet, CSV or JSON files", "use files in one of these formats")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_table_have_one_known_format() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "a,b\n1,2\n").unwrap();
+            Location::Local(path)
+        };
+        let (csv, second, text, other) = (file("a.csv"), file("b.csv"), file("c.txt"), file("d.txt"));
+        let format = |files: &[Location]| common_format("files", files).map_err(|error| error.to_string());
+        assert_eq!(format(&[csv.clone(), second]), Ok(ForeignFormat::Delimited(b',')));
+        assert_eq!(format(&[text.clone(), other]), Err("files: no Parquet, CSV or JSON files".to_owned()));
+        for files in [[csv.clone(), text.clone()], [text, csv]] {
+            let names = files.each_ref().map(Location::name);
+            let problem = format!("files: {} and {} have different formats", names[0], names[1]);
+            assert_eq!(format(&files), Err(problem));
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 ///
 /// - `FROM t` without SELECT, at any depth, becomes `SELECT * FROM t`. The engine would return rows without columns.
 /// - `map(label, score)` is rejected. The engine would return one map per row, although a metric is meant.
-pub fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
+pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
     let mut rewriter = StatementRewriter { maps_labels: false };
     // The visitor never stops early, so there is no result to handle.
     let _ = match statement {

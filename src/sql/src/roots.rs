@@ -103,7 +103,7 @@ impl Roots {
 
     /// Returns the location that an output path in SQL names. Fails if SQL may not write it, because it is not below
     /// `--allow-write` or is hidden.
-    pub fn resolve_to_write(&self, text: &str) -> Result<Location> {
+    pub(crate) fn resolve_to_write(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
             if !self.write.contains(&url) {
@@ -118,7 +118,7 @@ impl Roots {
             return Err(Error::place(
                 text,
                 "refusing to write through a symbolic link",
-                "name the target of the link",
+                "use the target of the link",
             ));
         }
         let resolved = resolve_links(&path)?;

@@ -161,7 +161,7 @@ impl Session {
             return Err(Error::place(
                 location,
                 "no datasets or tables of planetree in this directory",
-                "name a run directory, or name a dataset or file with --table name=PATH",
+                "pass a run directory, or pass a dataset or file with --table name=PATH",
             ));
         }
         entries.into_iter().for_each(|entry| self.tables.name(&entry.name, entry.location));
@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// Returns the names of all tables.
-    pub fn table_names(&self) -> Vec<String> {
+    pub(crate) fn table_names(&self) -> Vec<String> {
         self.tables.table_names()
     }
 
@@ -190,7 +190,7 @@ impl Session {
     }
 
     /// Returns the names of all functions, planetree's and the engine's.
-    pub fn function_names(&self) -> Vec<String> {
+    pub(crate) fn function_names(&self) -> Vec<String> {
         let state = self.context.state();
         let scalars = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
         let mut names: Vec<String> = scalars.chain(state.window_functions().keys()).cloned().collect();

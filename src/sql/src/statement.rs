@@ -14,7 +14,7 @@ use planetree_base::suggest;
 
 /// A statement that may run.
 #[derive(Debug)]
-pub enum AllowedStatement {
+pub(crate) enum AllowedStatement {
     /// A statement that returns rows.
     Query(Box<Statement>),
     /// A statement that creates or drops a view or table of the session.
@@ -25,7 +25,7 @@ pub enum AllowedStatement {
 
 /// `COPY (SELECT ...) TO 'file'`.
 #[derive(Debug)]
-pub struct CopyStatement {
+pub(crate) struct CopyStatement {
     /// The query whose rows are written.
     pub query: Box<Statement>,
     /// Path of the output, as written in the statement.
@@ -41,7 +41,7 @@ pub struct CopyStatement {
 }
 
 /// Parses all statements in `text`. Fails if one of them is not allowed.
-pub fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
     let user_error = |error: DataFusionError| from_engine_error(&error, text, &KnownNames::default());
     let dialect = DuckDbDialect {};
     let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(user_error)?;

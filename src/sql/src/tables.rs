@@ -22,12 +22,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Name of the engine's catalog that contains the tables.
-pub const CATALOG: &str = "planetree";
+pub(crate) const CATALOG: &str = "planetree";
 /// Name of the only schema in the catalog.
-pub const SCHEMA: &str = "run";
+pub(crate) const SCHEMA: &str = "run";
 
 /// The tables of a session.
-pub struct Tables {
+pub(crate) struct Tables {
     roots: Roots,
     named: Mutex<BTreeMap<String, TableEntry>>,
     /// State for opening files that planetree did not write. It has the session's memory and object stores, but not its
@@ -54,22 +54,22 @@ impl fmt::Debug for Tables {
 
 impl Tables {
     /// Creates an empty set of tables.
-    pub fn new(roots: Roots, state: SessionState, cluster: Option<LocationCheck>) -> Self {
+    pub(crate) fn new(roots: Roots, state: SessionState, cluster: Option<LocationCheck>) -> Self {
         Tables { roots, named: Mutex::default(), state, cluster }
     }
 
     /// Returns the directories and URLs that SQL may access.
-    pub fn roots(&self) -> &Roots {
+    pub(crate) fn roots(&self) -> &Roots {
         &self.roots
     }
 
     /// Gives a name to the table at a location.
-    pub fn name(&self, name: &str, location: Location) {
+    pub(crate) fn name(&self, name: &str, location: Location) {
         self.lock().insert(name.to_owned(), TableEntry::Stored(location));
     }
 
     /// Returns the location of a named table, or `None` if there is no such table on disk.
-    pub fn location_of(&self, name: &str) -> Option<Location> {
+    pub(crate) fn location_of(&self, name: &str) -> Option<Location> {
         match self.find(name)?.1 {
             TableEntry::Stored(location) => Some(location),
             TableEntry::Created(_) => None,
@@ -77,7 +77,7 @@ impl Tables {
     }
 
     /// Returns the location of a model or dataset that a function argument names, either as a table or by its path.
-    pub fn location(&self, text: &str) -> Result<Location> {
+    pub(crate) fn location(&self, text: &str) -> Result<Location> {
         match self.location_of(text) {
             Some(location) => Ok(location),
             None => self.roots.resolve(text),
@@ -86,7 +86,7 @@ impl Tables {
 
     /// Opens the table at a path. If a format is given, files that planetree did not write are read in this format,
     /// regardless of their names.
-    pub async fn read(
+    pub(crate) async fn read(
         &self,
         path: &str,
         kind: Option<ForeignFormat>,
@@ -218,7 +218,7 @@ fn in_order_table(table: &Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
 
 /// A catalog with one schema.
 #[derive(Debug)]
-pub struct Catalog(pub Arc<Tables>);
+pub(crate) struct Catalog(pub Arc<Tables>);
 
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {

@@ -10,7 +10,7 @@ pub mod boost;
 mod compose;
 pub mod config;
 mod driver;
-pub mod forest;
+mod forest;
 pub mod jobs;
 pub mod linear;
 pub mod objective;

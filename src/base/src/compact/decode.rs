@@ -1,17 +1,17 @@
 //! Decodes serde values from the compact encoding that `mod.rs` describes.
 
-use super::{Done, Unfit};
+use super::{CompactFault, Done};
 use crate::wire::{WireReader, malformed};
 use serde::Deserializer;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 /// Decodes one value.
-pub(super) struct Decoder<'a, 'r> {
+pub(super) struct CompactDecoder<'a, 'r> {
     /// The bytes that are not yet decoded.
     pub(super) reader: &'a mut WireReader<'r>,
 }
 
-impl Decoder<'_, '_> {
+impl CompactDecoder<'_, '_> {
     fn flag(&mut self) -> Done<bool> {
         match self.reader.count()? {
             0 => Ok(false),
@@ -30,8 +30,8 @@ macro_rules! decode_integers {
     };
 }
 
-impl<'de> Deserializer<'de> for Decoder<'_, '_> {
-    type Error = Unfit;
+impl<'de> Deserializer<'de> for CompactDecoder<'_, '_> {
+    type Error = CompactFault;
 
     decode_integers! {
         deserialize_u8: byte => visit_u8 as u8,
@@ -47,7 +47,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Done<V::Value> {
-        Err(Unfit("the encoding does not store types".to_owned()))
+        Err(CompactFault("the encoding does not store types".to_owned()))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
@@ -152,14 +152,14 @@ struct Parts<'a, 'r> {
 }
 
 impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
-    type Error = Unfit;
+    type Error = CompactFault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Done<Option<T::Value>> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
-        seed.deserialize(Decoder { reader: self.reader }).map(Some)
+        seed.deserialize(CompactDecoder { reader: self.reader }).map(Some)
     }
 
     /// Returns the number of remaining elements, but at most the number of remaining bytes, so that a corrupt length
@@ -170,19 +170,19 @@ impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
 }
 
 impl<'de> de::MapAccess<'de> for Parts<'_, '_> {
-    type Error = Unfit;
+    type Error = CompactFault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Done<Option<K::Value>> {
         de::SeqAccess::next_element_seed(self, seed)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Done<T::Value> {
-        seed.deserialize(Decoder { reader: self.reader })
+        seed.deserialize(CompactDecoder { reader: self.reader })
     }
 }
 
-impl<'de> de::EnumAccess<'de> for Decoder<'_, '_> {
-    type Error = Unfit;
+impl<'de> de::EnumAccess<'de> for CompactDecoder<'_, '_> {
+    type Error = CompactFault;
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Done<(T::Value, Self)> {
@@ -192,8 +192,8 @@ impl<'de> de::EnumAccess<'de> for Decoder<'_, '_> {
     }
 }
 
-impl<'de> de::VariantAccess<'de> for Decoder<'_, '_> {
-    type Error = Unfit;
+impl<'de> de::VariantAccess<'de> for CompactDecoder<'_, '_> {
+    type Error = CompactFault;
 
     fn unit_variant(self) -> Done<()> {
         Ok(())

@@ -1,19 +1,19 @@
 //! Encodes serde values in the compact encoding that `mod.rs` describes.
 
-use super::{Done, Unfit};
+use super::{CompactFault, Done};
 use crate::wire::WireWriter;
 use serde::ser::{self, Serialize, Serializer};
 
 /// Encodes one value.
-pub(super) struct Encoder<'a> {
+pub(super) struct CompactEncoder<'a> {
     /// Receives the encoded bytes.
     pub(super) writer: &'a mut WireWriter,
 }
 
-impl Encoder<'_> {
+impl CompactEncoder<'_> {
     fn length(&mut self, length: Option<usize>) -> Done<()> {
         let length =
-            length.ok_or_else(|| Unfit("the length of a list is not known in advance".to_owned()))?;
+            length.ok_or_else(|| CompactFault("the length of a list is not known in advance".to_owned()))?;
         self.writer.count(length as u64);
         Ok(())
     }
@@ -29,9 +29,9 @@ macro_rules! encode_integers {
     };
 }
 
-impl<'a> Serializer for Encoder<'a> {
+impl<'a> Serializer for CompactEncoder<'a> {
     type Ok = ();
-    type Error = Unfit;
+    type Error = CompactFault;
     type SerializeSeq = Self;
     type SerializeTuple = Self;
     type SerializeTupleStruct = Self;
@@ -147,13 +147,13 @@ impl<'a> Serializer for Encoder<'a> {
 /// Generates trait implementations that encode the elements of a value one after the other.
 macro_rules! encode_parts {
     ($($trait:ident: $method:ident($($key:ident)?)),* $(,)?) => {
-        $(impl ser::$trait for Encoder<'_> {
+        $(impl ser::$trait for CompactEncoder<'_> {
             type Ok = ();
-            type Error = Unfit;
+            type Error = CompactFault;
 
             fn $method<T: Serialize + ?Sized>(&mut self, $($key: &'static str,)? value: &T) -> Done<()> {
                 $(let _ = $key;)?
-                value.serialize(Encoder { writer: self.writer })
+                value.serialize(CompactEncoder { writer: self.writer })
             }
 
             fn end(self) -> Done<()> {
@@ -172,16 +172,16 @@ encode_parts! {
     SerializeStructVariant: serialize_field(key),
 }
 
-impl ser::SerializeMap for Encoder<'_> {
+impl ser::SerializeMap for CompactEncoder<'_> {
     type Ok = ();
-    type Error = Unfit;
+    type Error = CompactFault;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Done<()> {
-        key.serialize(Encoder { writer: self.writer })
+        key.serialize(CompactEncoder { writer: self.writer })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Done<()> {
-        value.serialize(Encoder { writer: self.writer })
+        value.serialize(CompactEncoder { writer: self.writer })
     }
 
     fn end(self) -> Done<()> {

@@ -7,8 +7,8 @@ mod encode;
 
 use crate::error::Result;
 use crate::wire::{WireReader, WireWriter, malformed};
-use decode::Decoder;
-use encode::Encoder;
+use decode::CompactDecoder;
+use encode::CompactEncoder;
 use serde::de::{self, DeserializeOwned, Visitor};
 use serde::ser;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,7 +20,7 @@ use std::fmt;
 /// Panics if the length of a list or map is not known in advance, or if a value cannot be serialised.
 pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut writer = WireWriter::default();
-    value.serialize(Encoder { writer: &mut writer }).expect("plain data always serialise");
+    value.serialize(CompactEncoder { writer: &mut writer }).expect("plain data always serialise");
     writer.into_bytes()
 }
 
@@ -28,7 +28,7 @@ pub fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 /// left over.
 pub fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let mut reader = WireReader::new(bytes);
-    let value = T::deserialize(Decoder { reader: &mut reader }).map_err(|_| malformed())?;
+    let value = T::deserialize(CompactDecoder { reader: &mut reader }).map_err(|_| malformed())?;
     if reader.is_empty() { Ok(value) } else { Err(malformed()) }
 }
 
@@ -85,35 +85,35 @@ pub mod ascending {
 
 /// The reason why a value cannot be encoded or decoded.
 #[derive(Debug)]
-struct Unfit(String);
+struct CompactFault(String);
 
-impl fmt::Display for Unfit {
+impl fmt::Display for CompactFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for CompactFault {}
 
-impl ser::Error for Unfit {
+impl ser::Error for CompactFault {
     fn custom<T: fmt::Display>(problem: T) -> Self {
-        Unfit(problem.to_string())
+        CompactFault(problem.to_string())
     }
 }
 
-impl de::Error for Unfit {
+impl de::Error for CompactFault {
     fn custom<T: fmt::Display>(problem: T) -> Self {
-        Unfit(problem.to_string())
+        CompactFault(problem.to_string())
     }
 }
 
-impl From<crate::error::Error> for Unfit {
+impl From<crate::error::Error> for CompactFault {
     fn from(error: crate::error::Error) -> Self {
-        Unfit(error.to_string())
+        CompactFault(error.to_string())
     }
 }
 
-type Done<T> = std::result::Result<T, Unfit>;
+type Done<T> = std::result::Result<T, CompactFault>;
 
 #[cfg(test)]
 mod tests {

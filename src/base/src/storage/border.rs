@@ -47,7 +47,7 @@ where
 /// crate retries requests that the server refused, but not requests that the server may already have processed.
 /// Repeating such requests is safe here, because all requests of planetree are idempotent. Responses such as "not
 /// found" are not retried.
-pub async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
+pub(crate) async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
     R: FnMut() -> F,

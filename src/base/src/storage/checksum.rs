@@ -49,7 +49,7 @@ pub fn digest_of(bytes: &[u8]) -> Digest {
 pub struct RunningDigest(Box<Xxh3>);
 
 impl RunningDigest {
-    /// Starts the hash of an empty byte sequence.
+    /// Creates a hasher that has not read any bytes yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -28,7 +28,7 @@ struct Provider {
 type StoreHandles = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
 
 /// An open store and a path within it.
-pub struct OpenStore {
+pub(super) struct OpenStore {
     /// The object store or web server.
     pub store: Arc<dyn ObjectStore>,
     /// Handle for multipart uploads; `None` for web servers, which are read-only.
@@ -82,7 +82,7 @@ const PROVIDERS: &[Provider] = &[
 ];
 
 /// Opens the store that a URL refers to. Fails if the scheme is unknown or the credentials are missing.
-pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
+pub(super) fn open(url: &Url, access: Access) -> Result<OpenStore> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
             format_args!("{}: unknown URL scheme `{}:`", redacted_url(url), url.scheme()),
@@ -115,7 +115,7 @@ pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
 
 /// Returns the cause and the remedy of a store's error. The headers and the body of the response are never included,
 /// because they may contain secrets.
-pub fn plain(error: &object_store::Error) -> (String, &'static str) {
+pub(super) fn plain(error: &object_store::Error) -> (String, &'static str) {
     use object_store::Error as E;
     let text = error.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -132,7 +132,7 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
         ("operation not supported by this store".to_owned(), "use a local path or another object store")
     } else if says(&["error sending request", "operation timed out"]) {
         (
-            "no answer from the store after several retries".to_owned(),
+            "the store did not respond after several retries".to_owned(),
             "check the endpoint and the network, then run the command again",
         )
     } else {

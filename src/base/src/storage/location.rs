@@ -96,7 +96,7 @@ impl Location {
         let scheme = text.split(':').next().unwrap_or_default();
         Err(Error::usage(
             format_args!("{scheme}: this build of planetree supports only local files"),
-            "build planetree with the feature `cloud`, or copy the data to a local path",
+            "build planetree with `--features cloud`, or copy the data to a local path",
         ))
     }
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 /// Reads an object from start to end in ranges and prefetches the next range in the background. All ranges come from
 /// the same version of the object. If the object is replaced while it is being read, reading fails.
-pub struct RangeReader {
+pub(super) struct RangeReader {
     location: Location,
     version: Option<String>,
     size: u64,
@@ -23,7 +23,7 @@ impl RangeReader {
     const RANGE: u64 = 8 << 20;
 
     /// Creates a reader for the first `size` bytes of the given version.
-    pub fn new(location: Location, size: u64, version: Option<String>) -> Self {
+    pub(super) fn new(location: Location, size: u64, version: Option<String>) -> Self {
         let mut reader = RangeReader { location, version, size, next: 0, current: Bytes::new(), ahead: None };
         reader.fetch_ahead();
         reader
@@ -55,7 +55,7 @@ impl Read for RangeReader {
 }
 
 /// Reads an object as one stream, from a server that does not support range requests.
-pub struct StreamReader {
+pub(super) struct StreamReader {
     /// Location of the object, for error messages.
     pub location: Location,
     /// The chunks that have not been received yet.

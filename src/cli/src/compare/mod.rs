@@ -8,10 +8,9 @@ use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::compare::{
-    AlignedSystems, ComparedFile, ComparisonOptions, Moments, PairComparison, ReadSystems, SignificanceTest,
-    compare, read_systems, write_differences,
+    AlignedSystems, Alternative, ComparedFile, ComparisonOptions, Moments, PairComparison, ReadSystems,
+    ReadingRules, SignificanceTest, compare, read_systems, write_differences,
 };
-use planetree_metric::Convention;
 use std::num::NonZeroU64;
 
 /// Test whether differences between rankings are significant
@@ -41,9 +40,17 @@ pub struct CompareArguments {
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
+    /// Labels that replace those of predictions, such as 0,1,2=0;3,4=1 [default: the map of the metrics tables, else none]
+    #[arg(long, value_name = "OLD,...=NEW;...")]
+    label_map: Option<String>,
+
     /// Test that decides whether a difference is significant
     #[arg(long, value_enum, default_value_t = TestArgument::Randomisation)]
     test: TestArgument,
+
+    /// Alternative hypothesis of the tests; a difference is the value of the later file minus that of the earlier one
+    #[arg(long, value_enum, default_value_t = AlternativeArgument::TwoSided)]
+    alternative: AlternativeArgument,
 
     /// Significance level: the accepted probability of reporting a difference that does not exist
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = parse_share)]
@@ -66,7 +73,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Number of most improved and most worsened queries to show
+    /// Number of queries to show in each list of largest changes (improved, worsened)
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
@@ -104,6 +111,27 @@ impl From<TestArgument> for SignificanceTest {
             TestArgument::Randomisation => SignificanceTest::Randomisation,
             TestArgument::T => SignificanceTest::T,
             TestArgument::Wilcoxon => SignificanceTest::Wilcoxon,
+        }
+    }
+}
+
+/// An [`Alternative`] as a value on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum AlternativeArgument {
+    /// The systems differ, in either direction
+    TwoSided,
+    /// The later file has greater values
+    Greater,
+    /// The later file has smaller values
+    Less,
+}
+
+impl From<AlternativeArgument> for Alternative {
+    fn from(argument: AlternativeArgument) -> Self {
+        match argument {
+            AlternativeArgument::TwoSided => Alternative::TwoSided,
+            AlternativeArgument::Greater => Alternative::Greater,
+            AlternativeArgument::Less => Alternative::Less,
         }
     }
 }
@@ -146,13 +174,16 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
 }
 
 fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
-    let convention: Option<Convention> = arguments.convention.as_deref().map(str::parse).transpose()?;
+    let rules = ReadingRules {
+        convention: arguments.convention.as_deref().map(str::parse).transpose()?,
+        label_map: arguments.label_map.as_deref().map(str::parse).transpose()?,
+    };
     let file = |text: &String| {
         let (name, path) = split_name(text);
         Ok(ComparedFile { name: name.map(str::to_owned), location: arguments.store.locate(path)? })
     };
     let sources: Vec<ComparedFile> = arguments.files.iter().map(file).collect::<Result<_>>()?;
-    let read = read_systems(&sources, &arguments.metric, convention.as_ref(), arguments.threads.requested())?;
+    let read = read_systems(&sources, &arguments.metric, &rules, arguments.threads.requested())?;
     if read.systems.len() < 2 {
         return Err(Error::usage("only one system to compare", "pass a second file"));
     }
@@ -160,6 +191,7 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     let options = ComparisonOptions {
         higher_is_better: read.higher_is_better,
         test: arguments.test.into(),
+        alternative: arguments.alternative.into(),
         alpha: arguments.alpha,
         permutations: arguments.permutations.get(),
         resamples: arguments.bootstrap.get(),

@@ -2,7 +2,7 @@
 
 use super::Comparison;
 use planetree_base::size::shown_count;
-use planetree_judge::compare::{PairComparison, SignificanceTest};
+use planetree_judge::compare::{Alternative, PairComparison, SignificanceTest};
 use std::fmt::Write;
 
 /// Formats the whole comparison.
@@ -11,6 +11,9 @@ pub fn text(comparison: &Comparison) -> String {
     let direction = if comparison.read.higher_is_better { "higher" } else { "lower" };
     line(&mut text, "metric", format_args!("{}, {direction} is better", comparison.read.metric));
     line(&mut text, "convention", &comparison.read.convention);
+    if let Some(map) = &comparison.read.label_map {
+        line(&mut text, "label map", map);
+    }
     let queries = shown_count(comparison.aligned.queries.len() as u64);
     match comparison.aligned.uncounted as u64 {
         0 => line(&mut text, "queries", queries),
@@ -19,6 +22,7 @@ pub fn text(comparison: &Comparison) -> String {
             line(&mut text, "queries", format_args!("{queries}, and {uncounted} without a value"));
         }
     }
+    line(&mut text, "alternative", alternative(comparison));
     match comparison.pairs.as_slice() {
         [pair] => add_pair(&mut text, comparison, pair),
         _ => add_matrix(&mut text, comparison),
@@ -28,6 +32,17 @@ pub fn text(comparison: &Comparison) -> String {
 
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = writeln!(text, "{name:<22}{value}"); // writing to a String cannot fail
+}
+
+/// Describes the alternative hypothesis of the tests.
+fn alternative(comparison: &Comparison) -> String {
+    let [first, second] = if comparison.pairs.len() == 1 { ["A", "B"] } else { ["the earlier", "the later"] };
+    let name = comparison.options.alternative.name();
+    match comparison.options.alternative {
+        Alternative::TwoSided => name.to_owned(),
+        Alternative::Greater => format!("{name}: {second} has greater values than {first}"),
+        Alternative::Less => format!("{name}: {second} has smaller values than {first}"),
+    }
 }
 
 fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
@@ -151,7 +166,7 @@ fn add_matrix(text: &mut String, comparison: &Comparison) {
     }
 }
 
-/// Formats the mean difference of two systems, with a star if it is significant.
+/// Formats the mean difference between two systems, with a star if it is significant.
 fn cell(pairs: &[PairComparison], row: usize, column: usize) -> String {
     let found = pairs.iter().find(|pair| [pair.a, pair.b] == [row.min(column), row.max(column)]);
     let Some(pair) = found else { return format!("{:>11}", "-  ") };

@@ -12,7 +12,7 @@ use planetree_base::size::parse_size;
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
 use planetree_run::cv::{
-    CrossValidation, CvRequest, FoldResources, SearchSpace, Trial, check_trials, search,
+    CrossValidation, CvRequest, FoldResources, SearchSpace, Trial, ValidationPart, check_trials, search,
 };
 use planetree_train::config::TrainingPlan;
 use planetree_train::{LogEntry, Observer};
@@ -54,6 +54,11 @@ pub struct CvArguments {
     #[arg(long)]
     no_valid: bool,
 
+    /// Leave the validation part unused: train on all parts but two, as with validation, and keep all trees. Forests
+    /// then train on the same rows as boosted models that need validation
+    #[arg(long, conflicts_with = "no_valid")]
+    unused_valid: bool,
+
     /// Output directory: a path or a URL
     #[arg(long, value_name = "DIR")]
     output: String,
@@ -63,7 +68,7 @@ pub struct CvArguments {
 
     /// TOML file with parameters to search: lists and ranges of values. Trials are ranked on the validation parts by
     /// the first metric of the parameter `metric`
-    #[arg(long, value_name = "FILE.toml", conflicts_with = "no_valid")]
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["no_valid", "unused_valid"])]
     search: Option<String>,
 
     /// Metrics to compute on the test parts [default: the first metric of the parameter `metric`, ndcg@1,3,5,10, err,
@@ -82,7 +87,7 @@ pub struct CvArguments {
     #[command(flatten)]
     threads: ThreadOptions,
 
-    /// Memory limit of each training, such as 2GiB
+    /// Memory limit of each training run, such as 2GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -143,7 +148,11 @@ impl CvArguments {
             data: self.store.locate_all(&self.data)?,
             folds: self.folds,
             fold_seed: self.fold_seed,
-            validate: !self.no_valid,
+            validation: match (self.no_valid, self.unused_valid) {
+                (false, false) => ValidationPart::Validate,
+                (true, _) => ValidationPart::Train,
+                (false, true) => ValidationPart::Unused,
+            },
             output,
             metrics: self.test_metrics(plan)?,
             convention: self.convention(plan)?,

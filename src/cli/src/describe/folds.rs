@@ -9,7 +9,7 @@ use serde_json::json;
 use std::fmt::Write;
 
 /// Values of one metric on one split, in the order of the folds.
-struct FoldValues {
+struct SplitValues {
     split: String,
     metric: String,
     values: Vec<f64>,
@@ -17,7 +17,7 @@ struct FoldValues {
 
 /// Describes a table of folds.
 pub fn describe(table: &TableReader) -> Result<TableDescription> {
-    let mut columns: Vec<FoldValues> = Vec::new();
+    let mut columns: Vec<SplitValues> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
         let values = float_column(table, &batch, "value")?;
@@ -27,7 +27,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
             let (split, metric, value) = (splits.value(row), metrics.value(row), values.value(row));
             match columns.iter_mut().find(|column| column.split == split && column.metric == metric) {
                 Some(column) => column.values.push(value),
-                None => columns.push(FoldValues {
+                None => columns.push(SplitValues {
                     split: split.to_owned(),
                     metric: metric.to_owned(),
                     values: vec![value],
@@ -41,7 +41,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
     line(&mut text, "folds", folds);
     let _ = writeln!(text, "\n{:<12} {:<12} {:>12} {:>12}", "split", "metric", "mean", "deviation");
     let mut metrics = Vec::new();
-    for FoldValues { split, metric, values } in &columns {
+    for SplitValues { split, metric, values } in &columns {
         let Spread { mean, deviation } = Spread::of(values);
         let _ = writeln!(text, "{split:<12} {metric:<12} {mean:>12.6} {deviation:>12.6}");
         metrics.push(json!({

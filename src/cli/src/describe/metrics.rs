@@ -5,6 +5,7 @@ use super::{TableDescription, heading, line};
 use arrow::datatypes::DataType;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
+use planetree_data::LabelMap;
 use planetree_data::table::{TableReader, float_column};
 use planetree_judge::evaluate::CONVENTION;
 use planetree_metric::{Mean, Metric};
@@ -62,6 +63,10 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut text = heading("metrics", table);
     let convention = table.metadata(CONVENTION);
     line(&mut text, "convention", convention.unwrap_or("-"));
+    let label_map = table.metadata(LabelMap::KEY);
+    if let Some(map) = label_map {
+        line(&mut text, "label map", map);
+    }
     line(&mut text, "queries", shown_count(table.rows()));
     let _ = writeln!(text, "\n{:<14} {:>12} {:>14}", "metric", "mean", "queries");
     let mut means = Vec::new();
@@ -74,6 +79,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
     let json = json!({
         "metrics": table.location().to_string(),
         "convention": convention,
+        "label_map": label_map,
         "queries": table.rows(),
         "means": means,
     });

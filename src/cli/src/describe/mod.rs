@@ -118,7 +118,7 @@ impl DescribeArguments {
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Error::usage(
                 format_args!("{option} is for models, but {} is {noun}", self.path),
-                format_args!("remove {option}, or name a model"),
+                format_args!("remove {option}, or pass a model"),
             )),
             None => Ok(()),
         }

@@ -3,7 +3,7 @@
 use super::{TableDescription, heading, line, metadata_line};
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
-use planetree_data::table::{TableReader, float_column, string_column};
+use planetree_data::table::{TableReader, float_column, split_column, string_column};
 use planetree_metric::Convention;
 use serde_json::json;
 use std::fmt::Write;
@@ -39,8 +39,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
     for batch in table.batches() {
         let batch = batch?;
         let (round, value) = (float_column(table, &batch, "round")?, float_column(table, &batch, "value")?);
-        let (split, metric) =
-            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
+        let (split, metric) = (split_column(table, &batch)?, string_column(table, &batch, "metric")?);
         for row in 0..batch.num_rows() {
             let (round, value) = (round.value(row) as u64, value.value(row));
             rounds = rounds.max(round);

@@ -83,6 +83,11 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "RULES")]
     convention: Option<String>,
 
+    /// Labels that replace those of the ranking or the judgments, such as 0,1,2=0;3,4=1; a label that is not listed is an
+    /// error
+    #[arg(long, value_name = "OLD,...=NEW;...")]
+    label_map: Option<String>,
+
     /// Also show means for each value of a column, which is in the ranking or in the table of --join
     #[arg(long, value_name = "COLUMN")]
     by: Option<String>,
@@ -182,6 +187,7 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         systems: &systems,
         metrics: &request.metrics,
         convention: &request.convention,
+        label_map: request.label_map.as_ref(),
         by: arguments.by.as_deref(),
         curve: arguments.curve.as_deref().map(|varied| SystemCurve { varied, points: &points }),
     };
@@ -254,8 +260,8 @@ impl EvaluateArguments {
         }
         if self.output.is_some() && self.output == self.write_run {
             return Err(Error::usage(
-                "--output and --write-run name the same file",
-                "name a separate file for each",
+                "--output and --write-run are the same file",
+                "use a separate file for each",
             ));
         }
         if rankings > 1 && self.write_run.is_some() {
@@ -273,6 +279,7 @@ impl EvaluateArguments {
         let run = self.write_run.as_ref().map(|text| Ok((self.locate(text)?, self.tag.clone())));
         Ok(EvaluateRequest {
             judgments,
+            label_map: self.label_map.as_deref().map(str::parse).transpose()?,
             complete: self.complete,
             by: self.by.clone().filter(|_| self.join.is_none()),
             gains: self.output.is_some(),
@@ -323,6 +330,7 @@ fn write_table(
     let layout = MetricsLayout {
         metrics: &request.metrics,
         convention: &request.convention,
+        label_map: request.label_map.as_ref(),
         segments: arguments.by.is_some(),
         systems: systems.len() > 1 || arguments.curve.is_some(),
         folds: false,

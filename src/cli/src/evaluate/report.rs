@@ -2,6 +2,7 @@
 
 use planetree_base::size::shown_count;
 use planetree_base::storage::Location;
+use planetree_data::LabelMap;
 use planetree_judge::evaluate::{
     CurvePoint, EvaluationSummary, MetricSummary, PERCENTILES, Results, SegmentSummary,
 };
@@ -31,6 +32,8 @@ pub struct EvaluationReport<'a> {
     pub metrics: &'a [Metric],
     /// The metric convention, by which all metrics of all systems are computed.
     pub convention: &'a Convention,
+    /// The map of labels, if any.
+    pub label_map: Option<&'a LabelMap>,
     /// The column that defines the segments, with `--by`.
     pub by: Option<&'a str>,
     /// The systems as points of curves, with `--curve`.
@@ -53,6 +56,9 @@ impl EvaluationReport<'_> {
     pub fn text(&self) -> String {
         let mut text = String::new();
         put(&mut text, format_args!("{:<22}{}", "convention", self.convention));
+        if let Some(map) = self.label_map {
+            put(&mut text, format_args!("{:<22}{map}", "label map"));
+        }
         match (&self.curve, self.systems) {
             (Some(curve), systems) => self.put_curves(&mut text, curve, systems),
             (None, [system]) => self.put_system(&mut text, system),
@@ -221,6 +227,7 @@ impl EvaluationReport<'_> {
             .collect();
         json!({
             "convention": self.convention.to_string(),
+            "label_map": self.label_map.map(ToString::to_string),
             "metrics": names,
             "by": self.by,
             "curve": self.curve.as_ref().map(|curve| curve.varied),

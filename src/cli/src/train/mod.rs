@@ -24,6 +24,8 @@ const EXAMPLES: &str = "Examples:
   planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
   planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
       --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data train --valid vali --model last.parquet --model-for err=err.parquet \\
+      --model-for ndcg@10=ndcg.parquet
   planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
   planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
 
@@ -51,6 +53,10 @@ pub struct TrainArguments {
     /// Model file to write
     #[arg(long, value_name = "FILE")]
     model: String,
+
+    /// Also write the model at the best round of a metric on the first validation set; may be repeated
+    #[arg(long, value_name = "METRIC=FILE")]
+    model_for: Vec<String>,
 
     #[command(flatten)]
     parameters: ParameterOptions,
@@ -145,6 +151,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
             outputs.model,
             started.elapsed().as_secs_f64()
         ));
+        for (file, best) in outputs.best_models.iter().zip(&outcome.best_models) {
+            let (metric, round, rounds) = (best.metric, best.best.round, outcome.model.rounds);
+            super::message(format_args!(
+                "{file}: the best round for {metric} is {round} of {rounds}, with {:.6}",
+                best.best.value
+            ));
+        }
     }
     Ok(())
 }

@@ -16,6 +16,8 @@ use std::time::Instant;
 /// Locations of the outputs.
 pub struct TrainOutputs {
     pub model: Location,
+    /// Models at the best rounds of metrics, in the order of the request.
+    pub best_models: Vec<Location>,
     rounds: Option<Location>,
     out_of_bag: Option<Location>,
     strength: Option<Location>,
@@ -28,6 +30,7 @@ impl TrainOutputs {
         let store = &arguments.execution.store;
         let outputs = TrainOutputs {
             model: store.locate(&arguments.model)?,
+            best_models: arguments.models_for()?.into_iter().map(|(_, file)| file).collect(),
             rounds: store.locate_optional(arguments.rounds.as_ref())?,
             out_of_bag: store.locate_optional(arguments.oob.as_ref())?,
             strength: store.locate_optional(arguments.strength.as_ref())?,
@@ -41,14 +44,18 @@ impl TrainOutputs {
             (outputs.strength.as_ref(), TableKind::Strength),
             (checkpoint, TableKind::Model),
         ];
-        let tables = || tables.iter().filter_map(|(file, kind)| file.map(|file| (file, *kind)));
+        let best_models = outputs.best_models.iter().map(|file| (file, TableKind::Model));
+        let tables = || {
+            let single = tables.iter().filter_map(|(file, kind)| file.map(|file| (file, *kind)));
+            single.chain(best_models.clone())
+        };
         let mut names: Vec<String> =
             tables().map(|(file, _)| file).chain(&outputs.stats).map(Location::to_string).collect();
         names.sort();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::usage(
-                format_args!("two outputs have the same file: {}", pair[0]),
-                "name a separate file for each of the model, rounds, predictions, strength, stats and checkpoint",
+                format_args!("two outputs use the same file: {}", pair[0]),
+                "use a separate file for each of the models, rounds, predictions, strength, stats and checkpoint",
             ));
         }
         for (file, kind) in tables() {
@@ -68,6 +75,9 @@ impl TrainOutputs {
     ) -> Result<()> {
         if outcome.written.is_none() {
             pool.install(|| outcome.model.write(&self.model))?;
+        }
+        for (file, best) in self.best_models.iter().zip(&outcome.best_models) {
+            pool.install(|| best.model.write(file))?;
         }
         if let Some(rounds) = &self.rounds {
             write_rounds(&outcome.log, request.plan.convention(), rounds)?;
@@ -117,6 +127,11 @@ pub fn write_train_stats(
         "trees": outcome.size().trees,
         "rounds": outcome.model.rounds,
         "best_round": outcome.best.map(|best| best.round),
+        "best_rounds": outcome
+            .best_models
+            .iter()
+            .map(|best| (best.metric.to_string(), best.best.round))
+            .collect::<std::collections::BTreeMap<_, _>>(),
         "thread_count": threads,
         "peak_memory_bytes": peak_memory_bytes(),
     });

@@ -4,6 +4,7 @@ use super::TrainArguments;
 use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
+use planetree_metric::Metric;
 use planetree_model::model::Model;
 use planetree_train::config::Parameters;
 use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
@@ -14,7 +15,15 @@ impl TrainArguments {
     /// Loads the parameters and locates all inputs.
     pub fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
-        let plan = self.parameters.load(store, &[])?;
+        let mut plan = self.parameters.load(store, &[])?;
+        let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
+        if let Some(last) = plan.stages.last_mut() {
+            for metric in &best_for {
+                if !last.metrics.contains(metric) {
+                    last.metrics.push(*metric);
+                }
+            }
+        }
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
         let forest = plan.only().and_then(Parameters::forest);
@@ -49,8 +58,23 @@ impl TrainArguments {
             checkpoint: self.checkpoint_plan()?,
             resume: self.resume,
             objective: None,
+            best_for,
             backend: None,
         })
+    }
+
+    /// Returns the metrics of `--model-for` with their files.
+    pub fn models_for(&self) -> Result<Vec<(Metric, Location)>> {
+        let model_for = |text: &String| match text.split_once('=') {
+            Some((metric, file)) if !file.is_empty() => {
+                Ok((metric.parse()?, self.execution.store.locate(file)?))
+            }
+            _ => Err(Error::usage(
+                format_args!("--model-for {text}: expected METRIC=FILE"),
+                "name a metric and a file, such as --model-for ndcg@10=ndcg.parquet",
+            )),
+        };
+        self.model_for.iter().map(model_for).collect()
     }
 
     fn validation(&self) -> Result<Vec<NamedData>> {

@@ -1,4 +1,4 @@
-use super::super::task::{Command, pack};
+use super::super::task::{ClusterCommand, pack};
 use super::*;
 use datafusion::datasource::listing::PartitionedFile;
 use planetree_base::job::Partial;
@@ -12,7 +12,7 @@ fn group(start: i64) -> FileGroup {
 
 fn task(step: Step) -> Task {
     let (run, data) = ("test".to_owned(), "/nowhere/at/all".to_owned());
-    Command { run, data, ..Command::default() }.task(step)
+    ClusterCommand { run, data, ..ClusterCommand::default() }.task(step)
 }
 
 fn run_step<J: Job>() -> Step {

@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 const MAX_CATEGORIES: usize = 1 << 16;
 
 /// The codes of all categories that have occurred so far, by feature.
-pub struct CategoryCodes {
+pub(super) struct CategoryCodes {
     names: FeatureNames,
     columns: BTreeMap<u32, HashMap<String, usize>>,
 }
 
 impl CategoryCodes {
     /// Creates the codes for a new dataset. The categories `given` come from another dataset and keep their codes.
-    pub fn new(names: &FeatureNames, given: &[Categories]) -> Self {
+    pub(super) fn new(names: &FeatureNames, given: &[Categories]) -> Self {
         let mut columns = BTreeMap::new();
         if let FeatureNames::Given(features) = names {
             for (feature, name) in features.iter().enumerate() {
@@ -30,7 +30,7 @@ impl CategoryCodes {
     }
 
     /// Returns the codes of the given categories of a feature. New categories get the next codes.
-    pub fn codes(&mut self, feature: u32, words: &[String]) -> Result<Vec<f32>> {
+    pub(super) fn codes(&mut self, feature: u32, words: &[String]) -> Result<Vec<f32>> {
         let known = self.columns.entry(feature).or_default();
         let codes = words
             .iter()
@@ -53,7 +53,7 @@ impl CategoryCodes {
     }
 
     /// Returns the categories of every categorical feature, in the order of their codes.
-    pub fn finish(self) -> Vec<Categories> {
+    pub(super) fn finish(self) -> Vec<Categories> {
         let names = self.names;
         self.columns
             .into_iter()

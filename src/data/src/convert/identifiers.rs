@@ -11,7 +11,7 @@ const MIN_REPEATS: usize = 10;
 
 /// Returns the names of the features that look like identifiers. These are columns with a typical name such as `id`
 /// whose values are whole numbers or categories that never repeat within a query, and columns that number the rows.
-pub fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
+pub(super) fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
     let repeats = block.rows().saturating_sub(block.runs.len());
     // The features of LETOR text have no names, and none of them are identifiers.
     if block.rows() < MIN_ROWS || matches!(names, FeatureNames::Numbered) {

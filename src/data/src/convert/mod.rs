@@ -323,7 +323,7 @@ impl Sequencer {
                 return Err(Error::place(
                     self.tracker.first_input(),
                     "there are no rows",
-                    "name an input with at least one line of data",
+                    "pass an input with at least one line of data",
                 ));
             }
             None => return Err(self.query_sample.empty_sample_error()),

@@ -43,7 +43,7 @@ impl QuerySample {
     }
 
     /// Returns the error for a sample that contains no query.
-    pub fn empty_sample_error(&self) -> Error {
+    pub(crate) fn empty_sample_error(&self) -> Error {
         Error::usage(
             format_args!("--query-fraction {} selects no query", self.fraction),
             "choose a larger fraction or a different --query-seed",

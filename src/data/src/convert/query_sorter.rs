@@ -12,7 +12,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Sorts rows by query. Queries are in order of first appearance, and the rows of a query keep their order.
-pub struct QuerySorter {
+pub(super) struct QuerySorter {
     layout: Layout,
     budget: u64,
     /// Maps the hash of each query id to the number of the query, in order of first appearance.
@@ -26,7 +26,7 @@ pub struct QuerySorter {
 
 impl QuerySorter {
     /// Creates a sorter that uses about `budget` bytes of memory.
-    pub fn new(layout: Layout, budget: u64) -> Self {
+    pub(super) fn new(layout: Layout, budget: u64) -> Self {
         QuerySorter {
             layout,
             budget,
@@ -38,7 +38,7 @@ impl QuerySorter {
     }
 
     /// Adds rows. They must be added in the order of the input.
-    pub fn add(&mut self, rows: &RowMajorBlock) -> Result<()> {
+    pub(super) fn add(&mut self, rows: &RowMajorBlock) -> Result<()> {
         let block = &rows.block;
         for run in 0..block.runs.len() {
             let name = block.run_name(run);
@@ -78,13 +78,13 @@ impl QuerySorter {
     }
 
     /// Passes all rows to `each`, query by query, in blocks of about 1 MiB.
-    pub fn finish(mut self, each: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+    pub(super) fn finish(mut self, each: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
         self.spill().map_err(temporary_file_error)?;
         self.records = Vec::new();
         let mut runs = Vec::new();
         for file in self.runs {
             let mut run =
-                RunReader { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
+                RecordRun { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
             run.advance().map_err(temporary_file_error)?;
             runs.push(run);
         }
@@ -112,13 +112,13 @@ fn temporary_file_error(error: io::Error) -> Error {
     Error::io(std::env::temp_dir().display(), "use a temporary file", error)
 }
 
-struct RunReader {
+struct RecordRun {
     file: BufReader<File>,
     number: Option<u64>,
     record: Vec<u8>,
 }
 
-impl RunReader {
+impl RecordRun {
     fn advance(&mut self) -> io::Result<()> {
         let mut head = [0; 12];
         match self.file.read_exact(&mut head) {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 const MAX_IN_MEMORY: usize = 1 << 20;
 
 /// Tracks which queries have started, and where.
-pub struct QueryTracker {
+pub(super) struct QueryTracker {
     inputs: Vec<String>,
     max_in_memory: usize,
     seen: HashMap<u128, InputLine, BuildHasherDefault<IdentityHasher>>,
@@ -43,23 +43,23 @@ impl Hasher for IdentityHasher {
 
 impl QueryTracker {
     /// Creates an empty tracker. `inputs` are the names of the inputs, for messages.
-    pub fn new(inputs: Vec<String>) -> Self {
+    pub(super) fn new(inputs: Vec<String>) -> Self {
         QueryTracker { inputs, max_in_memory: MAX_IN_MEMORY, seen: HashMap::default(), runs: Vec::new() }
     }
 
     /// Checks whether no query has started yet.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.seen.is_empty() && self.runs.is_empty()
     }
 
     /// Returns the name of the first input, for messages.
-    pub fn first_input(&self) -> &str {
+    pub(crate) fn first_input(&self) -> &str {
         self.inputs.first().map_or("input", String::as_str)
     }
 
     /// Records the start of a query. Fails if an earlier start of the same query is still in memory.
     /// [`QueryTracker::finish`] detects all other repetitions.
-    pub fn begin(&mut self, name: &str, place: InputLine) -> Result<()> {
+    pub(super) fn begin(&mut self, name: &str, place: InputLine) -> Result<()> {
         if let Some(first) = self.seen.insert(xxh3_128(name.as_bytes()), place) {
             return Err(self.repeated_query(&format!("query {name:?}"), first, place));
         }
@@ -104,7 +104,7 @@ impl QueryTracker {
     }
 
     /// Performs the final check: fails if a query occurs in two of the sorted runs.
-    pub fn finish(mut self) -> Result<()> {
+    pub(super) fn finish(mut self) -> Result<()> {
         if self.runs.is_empty() {
             return Ok(());
         }
@@ -128,7 +128,7 @@ fn first_repetition(
     in_memory: Vec<(u128, InputLine)>,
 ) -> std::io::Result<Option<(InputLine, InputLine)>> {
     let mut runs: Vec<SortedRun> =
-        files.into_iter().map(|file| Box::new(RunReader(BufReader::new(file))) as _).collect();
+        files.into_iter().map(|file| Box::new(HashRun(BufReader::new(file))) as _).collect();
     runs.push(Box::new(in_memory.into_iter().map(Ok)));
     let mut heads = Vec::new();
     for run in &mut runs {
@@ -153,9 +153,9 @@ fn first_repetition(
     }
 }
 
-struct RunReader(BufReader<File>);
+struct HashRun(BufReader<File>);
 
-impl Iterator for RunReader {
+impl Iterator for HashRun {
     type Item = std::io::Result<(u128, InputLine)>;
 
     fn next(&mut self) -> Option<Self::Item> {

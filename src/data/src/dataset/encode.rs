@@ -66,7 +66,7 @@ pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
 
 /// Encodes a column in which all values are missing. Such a column is added to row groups that were written before
 /// the feature first occurred in the input.
-pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
+pub(crate) fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
     let mut present = BooleanBufferBuilder::new(rows);
     present.append_n(rows, false);
     encode_floats(column, &[], &present)
@@ -242,7 +242,7 @@ static DICTIONARY: LazyLock<WriterPropertiesPtr> =
 static PLAIN: LazyLock<WriterPropertiesPtr> =
     LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(false).build()));
 /// Returns the Parquet writer properties that all files of datasets use.
-pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
+pub(super) fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_writer_version(WriterVersion::PARQUET_1_0) // for compatibility with all readers

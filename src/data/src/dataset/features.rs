@@ -51,7 +51,7 @@ impl FeatureMapping {
             return Err(Error::place(
                 location,
                 format_args!("lacks {} of {} features: {}", absent.len(), columns.len(), first_few(&absent)),
-                "name a dataset with the columns that the model was trained on",
+                "use a dataset with the columns that the model was trained on",
             ));
         }
         let mut found =
@@ -82,7 +82,7 @@ impl FeatureMapping {
     }
 
     /// Replaces the category codes in the values of a feature by the known codes. Unknown categories become NaN.
-    pub fn recode(&self, feature: usize, values: &mut [f32]) -> Result<()> {
+    pub(crate) fn recode(&self, feature: usize, values: &mut [f32]) -> Result<()> {
         self.recodings[feature].as_ref().map_or(Ok(()), |recoding| recoding.values(values))
     }
 

@@ -9,11 +9,11 @@
 //! the sums.
 
 use super::manifest::Manifest;
-use super::read::{DatasetReader, GroupReader};
+use super::read::{DatasetReader, GroupReader, unexpected_columns};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
 use arrow::datatypes::{Float32Type, Int32Type};
 use arrow::util::bit_iterator::BitIndexIterator;
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_base::random::mix;
 use planetree_base::storage::{Digest, RunningDigest, interrupt};
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const VERSION: u32 = 1;
 
 /// The keys of consecutive rows.
-pub struct RowKeys {
+pub(super) struct RowKeys {
     keys: Vec<u64>,
     /// Sum of all keys.
     total: u128,
@@ -31,13 +31,13 @@ pub struct RowKeys {
 
 impl RowKeys {
     /// Computes the keys of `rows` rows, starting at row `first_row` of the dataset.
-    pub fn new(first_row: u64, rows: usize) -> Self {
+    pub(super) fn new(first_row: u64, rows: usize) -> Self {
         let keys: Vec<u64> = (first_row..first_row + rows as u64).map(mix).collect();
         RowKeys { total: keys.iter().map(|key| u128::from(*key)).sum(), keys }
     }
 
     /// Computes the sum of a float column, given its present values and a bitmap of the rows that have a value.
-    pub fn sum_of_floats(&self, values: &[f32], present: &BooleanBufferBuilder) -> u128 {
+    pub(crate) fn sum_of_floats(&self, values: &[f32], present: &BooleanBufferBuilder) -> u128 {
         if values.len() == self.keys.len() {
             return self.sum_of_all(values);
         }
@@ -62,14 +62,14 @@ impl RowKeys {
     }
 
     /// Computes the sum of a column of positions.
-    pub fn sum_of_positions(&self, positions: impl Iterator<Item = Option<i32>>) -> u128 {
+    pub(crate) fn sum_of_positions(&self, positions: impl Iterator<Item = Option<i32>>) -> u128 {
         let present = self.keys.iter().zip(positions);
         present.filter_map(|(key, position)| Some(product(*key, position? as u32))).sum()
     }
 
     /// Computes the sum of a column of strings, given as pairs of a row index and a string. A query id is passed only
     /// for the first row of each query.
-    pub fn sum_of_texts<'t>(&self, texts: impl Iterator<Item = (usize, &'t [u8])>) -> u128 {
+    pub(crate) fn sum_of_texts<'t>(&self, texts: impl Iterator<Item = (usize, &'t [u8])>) -> u128 {
         texts.fold(0, |sum: u128, (row, text)| {
             sum.wrapping_add(u128::from(self.keys[row]) * u128::from(xxh3_64(text)))
         })
@@ -152,13 +152,7 @@ impl DatasetReader {
         let keys = RowKeys::new(first, group.rows());
         let sum = |place: usize| {
             let column = group.read(place..place + 1)?.column(0).clone();
-            sum_of(&keys, &column, place == 0).ok_or_else(|| {
-                Error::place(
-                    self.location(),
-                    "malformed dataset: unexpected columns",
-                    "convert the data again",
-                )
-            })
+            sum_of(&keys, &column, place == 0).ok_or_else(|| unexpected_columns(self.location()))
         };
         Ok(ColumnSums((0..group.columns()).map(sum).collect::<Result<_>>()?))
     }

@@ -21,12 +21,12 @@ use parquet::schema::types::ColumnDescPtr;
 use std::cell::RefCell;
 
 /// Compression level of zstd for all columns.
-pub const ZSTD_LEVEL: i32 = 1;
+pub(crate) const ZSTD_LEVEL: i32 = 1;
 /// Maximum number of rows per page, a multiple of eight. A chunk has only one page, unless a query is very large.
 const PAGE_ROWS: usize = 1 << 18;
 
 /// Encodes a column, given its present values and a bitmap of the rows that have a value.
-pub fn encode_floats(
+pub(crate) fn encode_floats(
     column: ColumnDescPtr,
     values: &[f32],
     present: &BooleanBufferBuilder,

@@ -17,9 +17,9 @@ pub struct InputLine {
 }
 
 /// Number of rows after which a row group ends. The last query of the row group is completed first.
-pub const GROUP_ROWS: usize = 1 << 16;
+pub(crate) const GROUP_ROWS: usize = 1 << 16;
 /// Number of present feature values after which a row group ends. The last query of the row group is completed first.
-pub const GROUP_ENTRIES: usize = 1 << 23;
+pub(crate) const GROUP_ENTRIES: usize = 1 << 23;
 
 /// A query within a row group.
 #[derive(Debug, Clone, PartialEq, Eq)]

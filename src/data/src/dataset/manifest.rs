@@ -157,7 +157,7 @@ impl Manifest {
             None => Err(Error::place(
                 dataset,
                 format_args!("not a planetree dataset: no {MANIFEST}"),
-                "name a dataset written by `planetree convert`, or convert the data first",
+                "use a dataset written by `planetree convert`, or convert the data first",
             )),
         }
     }

@@ -20,6 +20,6 @@ pub use layout::{FeatureNames, Layout};
 pub use manifest::{
     Categories, ChecksummedRange, MANIFEST, Manifest, ManifestSource, PartEntry, RepairCount,
 };
-pub use read::{DatasetReader, GroupId, GroupReader, verify_part};
+pub use read::{DatasetReader, GroupId, GroupReader, unexpected_columns, verify_part};
 pub use words::KnownFeature;
 pub use write::{DatasetWriter, WriteOptions};

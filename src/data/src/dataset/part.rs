@@ -13,7 +13,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// A Parquet file of a dataset that is being written.
-pub struct Part {
+pub(super) struct PartFile {
     writer: SerializedFileWriter<HashingWriter<StagedFile>>,
     layout: Layout,
     width: usize,
@@ -21,10 +21,16 @@ pub struct Part {
     hashed: u64,
 }
 
-impl Part {
+impl PartFile {
     /// Starts a file with `width` feature columns. `number` is the index of the file in the dataset, and `source` is
     /// the input format that its rows come from.
-    pub fn new(file: StagedFile, layout: &Layout, width: usize, number: usize, source: &str) -> Result<Self> {
+    pub(super) fn new(
+        file: StagedFile,
+        layout: &Layout,
+        width: usize,
+        number: usize,
+        source: &str,
+    ) -> Result<Self> {
         let metadata = vec![
             KeyValue::new("planetree.table".to_owned(), "dataset".to_owned()),
             KeyValue::new("planetree.part".to_owned(), number.to_string()),
@@ -32,7 +38,7 @@ impl Part {
         ];
         let properties = Arc::new(properties().set_key_value_metadata(Some(metadata)).build());
         let schema = layout.schema(width).root_schema_ptr();
-        Ok(Part {
+        Ok(PartFile {
             writer: SerializedFileWriter::new(HashingWriter::new(file), schema, properties)?,
             layout: layout.clone(),
             width,
@@ -53,23 +59,23 @@ impl Part {
     }
 
     /// Returns the number of feature columns.
-    pub fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.width
     }
 
     /// Returns the number of rows so far.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.entry.rows as usize
     }
 
     /// Returns the number of row groups so far.
-    pub fn row_groups(&self) -> usize {
+    pub(super) fn row_groups(&self) -> usize {
         self.entry.row_groups.len()
     }
 
     /// Appends a row group. If the row group has fewer features than the file, the other features are missing in all
     /// its rows.
-    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+    pub(super) fn append(&mut self, group: EncodedGroup) -> Result<()> {
         let mut columns = self.writer.next_row_group()?;
         for column in group.columns {
             columns.append_column(&column.bytes, column.close)?;
@@ -81,7 +87,7 @@ impl Part {
 
     /// Copies all row groups of an earlier file, which has fewer columns, without encoding them again. Adds the
     /// missing columns to each row group.
-    pub fn append_file(&mut self, file: &File, entry: &PartEntry, width: usize) -> Result<()> {
+    pub(crate) fn append_file(&mut self, file: &File, entry: &PartEntry, width: usize) -> Result<()> {
         let reader = SerializedFileReader::new(file.try_clone()?)?;
         for (metadata, group) in reader.metadata().row_groups().iter().zip(&entry.row_groups) {
             let mut columns = self.writer.next_row_group()?;
@@ -118,8 +124,8 @@ impl Part {
 
     /// Writes the footer and completes the manifest entry. The file name contains a hash of the content, so files
     /// with equal names have equal bytes.
-    pub fn finish(self) -> Result<(StagedFile, PartEntry)> {
-        let Part { writer, mut entry, mut hashed, .. } = self;
+    pub(super) fn finish(self) -> Result<(StagedFile, PartEntry)> {
+        let PartFile { writer, mut entry, mut hashed, .. } = self;
         let mut file = writer.into_inner()?;
         entry.footer = range_since(&mut file, &mut hashed);
         entry.bytes = hashed;

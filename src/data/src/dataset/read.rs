@@ -219,6 +219,11 @@ fn read_checked(directory: &HeldDirectory, name: &str, range: &ChecksummedRange)
     Ok(bytes)
 }
 
+/// Returns the error for a dataset whose columns differ from its manifest.
+pub fn unexpected_columns(dataset: &Location) -> Error {
+    Error::place(dataset, "malformed dataset: unexpected columns", "convert the data again")
+}
+
 fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
     Error::place(
         location,

@@ -23,7 +23,7 @@ pub struct KnownFeature {
 
 /// Maps the category codes in a column of a dataset to the known codes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recoding {
+pub(super) struct Recoding {
     feature: String,
     dataset: String,
     known: String,
@@ -35,7 +35,7 @@ pub struct Recoding {
 impl Recoding {
     /// Creates the mapping for a column of a dataset with the categories `words`. Returns `None` if no values need to
     /// be changed.
-    pub fn new(known: &KnownFeature, words: &[String], location: &Location) -> Result<Option<Self>> {
+    pub(super) fn new(known: &KnownFeature, words: &[String], location: &Location) -> Result<Option<Self>> {
         let Some(known_words) = &known.words else { return Ok(None) };
         let recoding = |codes| {
             let (feature, known) = (known.name.clone(), known.place.clone());
@@ -63,13 +63,13 @@ impl Recoding {
     }
 
     /// Returns the dataset's codes of unknown categories.
-    pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
         let codes = self.codes.iter().flatten().enumerate();
         codes.filter(|(_, code)| code.is_nan()).map(|(place, _)| place)
     }
 
     /// Returns the known code for each code of the dataset, or `None` if the dataset's column has no categories.
-    pub fn codes(&self) -> Option<&[f32]> {
+    pub(super) fn codes(&self) -> Option<&[f32]> {
         self.codes.as_deref()
     }
 
@@ -96,7 +96,7 @@ impl Recoding {
     }
 
     /// Replaces codes of the dataset by the known codes. Missing values and unknown categories become NaN.
-    pub fn values(&self, values: &mut [f32]) -> Result<()> {
+    pub(super) fn values(&self, values: &mut [f32]) -> Result<()> {
         values.iter_mut().try_for_each(|value| {
             *value = self.value(*value)?;
             Ok(())
@@ -105,7 +105,7 @@ impl Recoding {
 
     /// Returns a column with the codes replaced by the known codes. Missing values and unknown categories become
     /// null.
-    pub fn column(&self, column: &Float32Array) -> Result<Float32Array> {
+    pub(super) fn column(&self, column: &Float32Array) -> Result<Float32Array> {
         let value = |value: Option<f32>| match value {
             Some(value) => Ok(Some(self.value(value)?).filter(|value| !value.is_nan())),
             None => Ok(None),

@@ -4,7 +4,7 @@ use super::encode::EncodedGroup;
 use super::fingerprint::ColumnSums;
 use super::layout::Layout;
 use super::manifest::{MANIFEST, Manifest, PartEntry};
-use super::part::Part;
+use super::part::PartFile;
 use crate::table::write_failure;
 use parquet::errors::ParquetError;
 use planetree_base::error::{Error, Result};
@@ -30,7 +30,7 @@ pub struct DatasetWriter {
     layout: Layout,
     options: WriteOptions,
     staging: Staging,
-    open: Option<Part>,
+    open: Option<PartFile>,
     /// The finished files, each with its number of feature columns.
     finished: Vec<(PartEntry, usize)>,
     width: usize,
@@ -91,9 +91,9 @@ impl DatasetWriter {
         Ok(())
     }
 
-    fn new_part(&mut self, number: usize) -> Result<Part> {
+    fn new_part(&mut self, number: usize) -> Result<PartFile> {
         let file = self.staging.create()?;
-        Part::new(file, &self.layout, self.width, number, self.options.source_format)
+        PartFile::new(file, &self.layout, self.width, number, self.options.source_format)
             .map_err(|error| self.failed(error))
     }
 

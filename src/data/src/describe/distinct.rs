@@ -8,7 +8,7 @@ const MAX_EXACT: usize = 64;
 
 /// A counter of distinct values. Counters of parts of the data can be merged.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct DistinctCounter {
+pub(super) struct DistinctCounter {
     exact_values: Vec<u32>,
     registers: Vec<u8>,
 }
@@ -16,7 +16,7 @@ pub struct DistinctCounter {
 impl DistinctCounter {
     /// Adds a value, given as its bit pattern.
     #[inline]
-    pub fn add(&mut self, bits: u32) {
+    pub(super) fn add(&mut self, bits: u32) {
         if self.registers.is_empty() {
             if self.exact_values.contains(&bits) {
                 return;
@@ -47,7 +47,7 @@ impl DistinctCounter {
     }
 
     /// Merges the counter of another part of the data into this one.
-    pub fn merge(&mut self, other: &DistinctCounter) {
+    pub(super) fn merge(&mut self, other: &DistinctCounter) {
         for bits in &other.exact_values {
             self.add(*bits);
         }
@@ -62,7 +62,7 @@ impl DistinctCounter {
     }
 
     /// Returns the number of distinct values, and whether it is exact.
-    pub fn count(&self) -> (u64, bool) {
+    pub(super) fn count(&self) -> (u64, bool) {
         if self.registers.is_empty() {
             return (self.exact_values.len() as u64, true);
         }

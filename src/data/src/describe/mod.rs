@@ -8,10 +8,10 @@ mod queries;
 pub use feature::{FeatureKind, FeatureSummary};
 pub use queries::QuerySummary;
 
-use crate::dataset::{DatasetReader, GroupId, Manifest};
+use crate::dataset::{DatasetReader, GroupId, Manifest, unexpected_columns};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Float32Type;
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 use rayon::prelude::*;
 
@@ -84,13 +84,7 @@ fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> 
     /// Number of columns that are decoded at a time, which limits the memory for wide row groups.
     const AT_A_TIME: usize = 32;
     let manifest = reader.manifest();
-    let malformed = || {
-        Error::place(
-            &manifest.files[id.file].name,
-            "malformed dataset: unexpected columns",
-            "convert the data again",
-        )
-    };
+    let malformed = || unexpected_columns(&reader.location().join(&manifest.files[id.file].name));
     let group = reader.open_group(id)?;
     let names = group.names();
     let first = names.len().checked_sub(manifest.features.len()).ok_or_else(malformed)?;

@@ -26,7 +26,7 @@ pub struct QuerySummary {
 
 impl QuerySummary {
     /// Adds the query that consists of the given rows.
-    pub fn add_query(
+    pub(crate) fn add_query(
         &mut self,
         rows: Range<usize>,
         labels: &Float32Array,

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// A chunk of whole lines of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextChunk {
+pub(super) struct TextChunk {
     /// The lines. The last byte is always a newline, even if the input does not end with one.
     pub text: Vec<u8>,
     /// Number of the chunk's first line in the input, counted from 1.
@@ -15,7 +15,7 @@ pub struct TextChunk {
 
 /// Errors that can occur while a stream is split.
 #[derive(Debug)]
-pub enum ChunkError {
+pub(super) enum ChunkError {
     /// The stream cannot be read. Contains the system error and the number of lines read before it.
     Io(io::Error, u64),
     /// A line is longer than [`MAX_LINE`]. Contains the line number.
@@ -25,10 +25,10 @@ pub enum ChunkError {
 }
 
 /// Maximum length of a line in bytes. It is enough for more than 10,000 features and far below any memory limit.
-pub const MAX_LINE: usize = 16 << 20;
+pub(super) const MAX_LINE: usize = 16 << 20;
 
 /// Splits one input into chunks.
-pub struct LineChunker<R> {
+pub(super) struct LineChunker<R> {
     reader: R,
     target: usize,
     /// The delimiter if the input is a table; `None` otherwise. In a table, newlines within double quotes do not end
@@ -45,7 +45,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<R: Read> LineChunker<R> {
     /// Creates a chunker whose chunks have about `target` bytes.
-    pub fn new(reader: R, target: usize) -> Self {
+    pub(super) fn new(reader: R, target: usize) -> Self {
         LineChunker {
             reader,
             target,
@@ -59,22 +59,22 @@ impl<R: Read> LineChunker<R> {
 
     /// Sets the delimiter if the input is a table. From now on, newlines in quoted fields of the table do not end a
     /// line.
-    pub fn set_quoted(&mut self, delimiter: Option<u8>) {
+    pub(crate) fn set_quoted(&mut self, delimiter: Option<u8>) {
         self.quoted = delimiter;
     }
 
     /// Sets the approximate size in bytes of the following chunks.
-    pub fn set_target(&mut self, target: usize) {
+    pub(crate) fn set_target(&mut self, target: usize) {
         self.target = target;
     }
 
     /// Checks whether the input ended without a newline.
-    pub fn lacks_newline(&self) -> bool {
+    pub(crate) fn lacks_newline(&self) -> bool {
         self.lacks_newline
     }
 
     /// Takes back the chunk that was returned last, so that it is split again with different settings.
-    pub fn put_back(&mut self, chunk: TextChunk) {
+    pub(crate) fn put_back(&mut self, chunk: TextChunk) {
         let mut text = chunk.text;
         if self.lacks_newline && self.carry.is_empty() && self.at_end {
             text.pop();
@@ -86,7 +86,7 @@ impl<R: Read> LineChunker<R> {
     }
 
     /// Returns the next chunk, or `None` at the end of the input.
-    pub fn next_chunk(&mut self) -> Result<Option<TextChunk>, ChunkError> {
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<TextChunk>, ChunkError> {
         let mut text = Vec::with_capacity(self.target + self.carry.len() + 1);
         text.append(&mut self.carry);
         let mut wanted = self.target.max(1);

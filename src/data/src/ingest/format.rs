@@ -50,14 +50,14 @@ fn first_line(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Checks whether the first data line of LETOR text has a query id.
-pub fn has_query_id(text: &[u8]) -> bool {
+pub(crate) fn has_query_id(text: &[u8]) -> bool {
     let Some(line) = first_line(text) else { return true };
     let mut tokens = line.split(|byte| is_blank(*byte)).filter(|token| !token.is_empty());
     tokens.nth(1).is_some_and(|token| token.starts_with(b"qid:"))
 }
 
 /// Returns the most frequent of the usual delimiters in a line, or `None` if the line contains none.
-pub fn delimiter_of(line: &[u8]) -> Option<u8> {
+pub(crate) fn delimiter_of(line: &[u8]) -> Option<u8> {
     let count = |delimiter: u8| memchr::memchr_iter(delimiter, line).count();
     let best = [b'\t', b',', b';', b'|'].into_iter().rev().max_by_key(|delimiter| count(*delimiter))?;
     (count(best) > 0).then_some(best)
@@ -65,7 +65,7 @@ pub fn delimiter_of(line: &[u8]) -> Option<u8> {
 
 /// Returns the most likely delimiter of a table, based on its first data line. If commas are decimal marks, any other
 /// delimiter takes precedence.
-pub fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
+pub(crate) fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
     let Some(line) = first_line(text) else { return b',' };
     let without_commas = || line.iter().copied().filter(|byte| *byte != b',').collect::<Vec<u8>>();
     let other = if decimal_comma { delimiter_of(&without_commas()) } else { None };
@@ -73,7 +73,7 @@ pub fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
 }
 
 /// Returns the fields of the first record, without surrounding blanks.
-pub fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
+pub(crate) fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
     let mut names = Vec::new();
     let stop = crate::rows::fault::Fault {
         kind: crate::rows::fault::FaultKind::FieldCount,

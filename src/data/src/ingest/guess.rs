@@ -8,7 +8,7 @@ use planetree_base::error::{Error, Result};
 
 /// Detected properties of a table.
 #[derive(Debug, PartialEq)]
-pub struct ColumnGuess {
+pub(super) struct ColumnGuess {
     /// For each column, whether it was detected as categorical.
     pub categorical: Vec<bool>,
     /// Whether numbers have decimal commas.
@@ -39,7 +39,7 @@ struct ColumnProfile {
 /// its values is a number. A feature with both numbers and text remains numeric, so that its first text value is
 /// reported as a fault. If `decimal_comma` is set, numbers have decimal commas. Otherwise, decimal commas are
 /// detected only if fields are separated by semicolons, which is the convention in countries that use decimal commas.
-pub fn guess(
+pub(super) fn guess(
     lines: Lines<'_>,
     table: &TableDialect<'_>,
     roles: &mut Roles,
@@ -80,7 +80,7 @@ pub fn guess(
 }
 
 /// The dialect of a delimited table.
-pub struct TableDialect<'a> {
+pub(super) struct TableDialect<'a> {
     /// The field delimiter.
     pub delimiter: u8,
     /// Whether the first line has the column names.

@@ -1,5 +1,5 @@
 //! Decodes inputs into rows. One thread reads and decompresses the inputs and splits them into chunks. Each chunk is
-//! a [`DecodeTask`] that any thread can run. The caller restores the order of the chunks.
+//! a `DecodeTask` that any thread can run. The caller restores the order of the chunks.
 
 mod chunk;
 pub mod decode;
@@ -7,7 +7,7 @@ mod decompress;
 mod format;
 mod guess;
 mod input;
-pub mod number;
+pub(crate) mod number;
 mod open;
 mod parquet_input;
 mod reader;
@@ -18,6 +18,7 @@ pub use decompress::decompress;
 pub use format::InputFormat;
 pub use input::{Input, expand};
 pub use open::sibling_description;
-pub use reader::{DecodeTask, Ingest, IngestOptions, IngestTotals};
+pub(crate) use reader::{DecodeTask, IngestTotals};
+pub use reader::{Ingest, IngestOptions};
 pub use roles::{RoleOptions, check_feature_names};
-pub use side::{SideFiles, SideReader};
+pub(crate) use side::{SideFiles, SideReader};

@@ -6,7 +6,7 @@
 
 /// Result of parsing a token as a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Number {
+pub(crate) enum Number {
     /// A number in the finite range of `f32`.
     Value(f32),
     /// One of the spellings of a missing value, such as `NULL` or `nan`.
@@ -58,7 +58,7 @@ fn word_at(text: &[u8], at: usize) -> Option<u64> {
 /// The branches are deliberate: with a predicted branch, the processor can start on the next number before the end of
 /// this one is known. A version without branches is a third slower.
 #[inline(always)]
-pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
+pub(crate) fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let word = word_at(text, at)?;
     let negative = word & 0xFF == u64::from(b'-');
     let start = at + usize::from(negative);
@@ -91,7 +91,7 @@ pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
 /// Parses a feature index of at most seven digits and the colon after it, which start at the offset `at`. Returns the
 /// index and the offset after the colon, or `None` for anything else.
 #[inline(always)]
-pub fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
+pub(crate) fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
     let word = word_at(text, at)?;
     let (digits, index) = leading_digits(word);
     let colon = digits < 8 && (word >> (8 * digits)) & 0xFF == u64::from(b':');
@@ -109,7 +109,7 @@ fn is_f32_midpoint(value: f64) -> bool {
 /// Parses a whole token in any decimal notation, or as a spelling of a missing value or of infinity.
 #[cold]
 #[inline(never)]
-pub fn any_number(token: &[u8]) -> Number {
+pub(crate) fn any_number(token: &[u8]) -> Number {
     if is_missing_word(token) {
         return Number::Missing;
     }
@@ -135,7 +135,7 @@ pub fn any_number(token: &[u8]) -> Number {
 
 /// Parses a token with a decimal comma: replaces the comma by a point and calls `parse`. A token that contains a
 /// point is malformed, because the point would be a thousands separator or a mistake.
-pub fn parse_decimal_comma(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
+pub(crate) fn parse_decimal_comma(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
     if token.contains(&b'.') {
         return Number::Malformed;
     }

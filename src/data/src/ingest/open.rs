@@ -21,7 +21,7 @@ const SAMPLE_BYTES: usize = 1 << 20;
 
 /// Opens an input and detects its format. Returns the opened input, and the roles of the columns if it is a table.
 /// `notes` receives notes for the user on how the input was interpreted.
-pub fn open(
+pub(super) fn open(
     input: &Input,
     options: &IngestOptions,
     notes: &mut Vec<String>,

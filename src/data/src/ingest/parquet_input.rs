@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Read;
 
 /// An open Parquet input.
-pub struct ParquetInput {
+pub(super) struct ParquetInput {
     /// Name of the input in messages.
     pub name: String,
     /// Names of the columns, in order.
@@ -32,7 +32,7 @@ const BATCH_CELLS: usize = 1 << 18;
 
 impl ParquetInput {
     /// Opens a Parquet file. Remote files and standard input are copied to a temporary file first.
-    pub fn open(input: &Input, stdin: Option<&mut dyn std::io::Read>) -> Result<Self> {
+    pub(super) fn open(input: &Input, stdin: Option<&mut dyn std::io::Read>) -> Result<Self> {
         let part_file = match &input.part {
             Some((part, directory)) => {
                 verify_part(directory, part)?;
@@ -66,7 +66,7 @@ impl ParquetInput {
     }
 
     /// Assigns roles to the columns by their names. Features of a string type become categorical.
-    pub fn roles(&self, options: &RoleOptions) -> Result<Roles> {
+    pub(super) fn roles(&self, options: &RoleOptions) -> Result<Roles> {
         let options = RoleOptions { index: self.index.clone(), ..options.clone() };
         let mut roles = Roles::by_names(&self.names, &options, &self.name)?;
         for (role, kind) in roles.columns.iter_mut().zip(&self.types) {
@@ -84,7 +84,7 @@ impl ParquetInput {
     }
 
     /// Returns the next batch of rows, or `None` at the end.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let reader = &mut self.reader;
         guarded(|| reader.next().transpose().map_err(ParquetError::from))
             .map_err(|error| invalid_parquet(&self.name, &error))

@@ -149,7 +149,7 @@ impl Ingest {
     /// Opens the first input and determines the format and columns of all inputs.
     pub fn open(inputs: Vec<Input>, options: IngestOptions) -> Result<Self> {
         let mut notes = Vec::new();
-        let first_input = inputs.first().ok_or_else(|| Error::usage("no input", "name at least one file"))?;
+        let first_input = inputs.first().ok_or_else(|| Error::usage("no input", "pass at least one file"))?;
         let (opened, roles) = open(first_input, &options, &mut notes)?;
         let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect::<Result<_>>()?;
         let has = |role: ColumnRole| roles.as_ref().is_some_and(|roles| roles.has(&role));

@@ -4,7 +4,7 @@ use planetree_base::error::{Error, Result};
 
 /// The role of a column in an input table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnRole {
+pub(crate) enum ColumnRole {
     /// Query ids.
     Query,
     /// Relevance labels.
@@ -71,7 +71,7 @@ const POSITION: &[&str] = &["position"];
 
 /// The roles of all columns in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Roles {
+pub(crate) struct Roles {
     /// One role per column.
     pub columns: Vec<ColumnRole>,
     /// Names of the features.
@@ -83,7 +83,7 @@ pub struct Roles {
 impl Roles {
     /// Assigns roles to columns, first according to the options, then according to the usual names. `file` is the
     /// name of the table for messages.
-    pub fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
+    pub(crate) fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
         let mut columns = vec![None; names.len()];
         let usual: [(&Option<String>, &[&str], ColumnRole, &str); 5] = [
             (&options.query, QUERY, ColumnRole::Query, "query"),
@@ -159,7 +159,7 @@ impl Roles {
 
     /// Assigns roles to columns according to a CatBoost column description, which has lines of the form `index <tab>
     /// kind [<tab> name]`.
-    pub fn by_description(text: &str, columns: usize, file: &str, described_by: &str) -> Result<Self> {
+    pub(crate) fn by_description(text: &str, columns: usize, file: &str, described_by: &str) -> Result<Self> {
         let mut roles = vec![None; columns];
         let mut names = vec![None; columns];
         for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
@@ -224,7 +224,7 @@ impl Roles {
     }
 
     /// Returns the name of a column for messages.
-    pub fn name_of(&self, place: usize) -> String {
+    pub(crate) fn name_of(&self, place: usize) -> String {
         match &self.columns[place] {
             ColumnRole::Feature(feature) | ColumnRole::Category(feature) => {
                 self.features[*feature as usize].clone()
@@ -236,12 +236,12 @@ impl Roles {
     }
 
     /// Checks whether any column has this role.
-    pub fn has(&self, role: &ColumnRole) -> bool {
+    pub(crate) fn has(&self, role: &ColumnRole) -> bool {
         self.columns.contains(role)
     }
 
     /// Returns the roles other than features that occur in the table, in a fixed order.
-    pub fn non_features(&self) -> Vec<&ColumnRole> {
+    pub(crate) fn non_features(&self) -> Vec<&ColumnRole> {
         let non_features = [
             ColumnRole::Query,
             ColumnRole::Label,
@@ -253,7 +253,7 @@ impl Roles {
     }
 
     /// Returns the name of the first feature that is categorical in one table and numeric in the other.
-    pub fn first_different_kind(&self, other: &Roles) -> Option<&str> {
+    pub(crate) fn first_different_kind(&self, other: &Roles) -> Option<&str> {
         (0..self.features.len() as u32)
             .find(|feature| {
                 let category = ColumnRole::Category(*feature);
@@ -304,7 +304,7 @@ fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {
 }
 
 /// Returns the error for a table in which no column for the role `role` was found.
-pub fn missing_role(names: &[String], role: &str, file: &str) -> Error {
+pub(crate) fn missing_role(names: &[String], role: &str, file: &str) -> Error {
     Error::usage(
         format_args!("{file}: no {role} column found"),
         format_args!("choose one with --{role}-column; the columns are {}", listed(names)),

@@ -95,9 +95,8 @@ impl SideReader {
             while self.rows_left_in_query == 0 {
                 let count = numbers.required(&self.input, self.rows + row as u64 + 1)?;
                 if count < 0.0 || count.fract() != 0.0 {
-                    return Err(
-                        numbers.fault(format!("found {count}, expected the number of rows of a query"))
-                    );
+                    return Err(numbers
+                        .fault(format!("found {count}, expected a row count: a whole number, at least 0")));
                 }
                 self.rows_left_in_query = count as u64;
                 *query += u64::from(count > 0.0);

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The index of a feature, counted from 0, and its value in a row. NaN means that the input explicitly marks the
 /// value as missing.
-pub type SparseEntry = (u32, f32);
+pub(crate) type SparseEntry = (u32, f32);
 
 /// Consecutive rows of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl FeatureColumns {
     }
 
     /// Returns the number of values that are present in a range of rows.
-    pub fn entries_of_rows(&self, rows: Range<usize>) -> usize {
+    pub(crate) fn entries_of_rows(&self, rows: Range<usize>) -> usize {
         let before = |row: usize| if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         before(rows.end) - before(rows.start)
     }
@@ -219,13 +219,13 @@ impl Block {
     }
 
     /// Returns the index after the last row of a run.
-    pub fn run_end(&self, run: usize) -> usize {
+    pub(crate) fn run_end(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(self.rows(), |next| next.first_row as usize)
     }
 
     /// Copies the rows of one run to a new block, so that the rest of this block can be freed. The values of
     /// categorical features must already have been replaced by [`Block::recode`].
-    pub fn of_run(&self, run: usize) -> Block {
+    pub(crate) fn of_run(&self, run: usize) -> Block {
         let rows = self.runs[run].first_row as usize..self.run_end(run);
         let name = self.run_name(run);
         let mut documents = NullableStrings::default();
@@ -244,7 +244,7 @@ impl Block {
     }
 
     /// Replaces each value of a categorical feature by `codes[value]`.
-    pub fn recode(&mut self, feature: u32, codes: &[f32]) {
+    pub(crate) fn recode(&mut self, feature: u32, codes: &[f32]) {
         let feature = feature as usize;
         let (start, end) = (self.features.starts[feature], self.features.starts[feature + 1]);
         for value in &mut self.features.values[start as usize..end as usize] {
@@ -255,7 +255,7 @@ impl Block {
 
 /// A block whose feature values are stored row by row, for code that reorders rows.
 #[derive(Debug, Default)]
-pub struct RowMajorBlock {
+pub(crate) struct RowMajorBlock {
     /// The rows without their features.
     pub block: Block,
     pub(super) entries: Vec<SparseEntry>,
@@ -264,13 +264,13 @@ pub struct RowMajorBlock {
 
 impl RowMajorBlock {
     /// Returns the entries of a row. The value of an entry is NaN if the input explicitly marks it as missing.
-    pub fn entries(&self, row: usize) -> &[SparseEntry] {
+    pub(crate) fn entries(&self, row: usize) -> &[SparseEntry] {
         let start = if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         &self.entries[start..self.row_ends[row] as usize]
     }
 
     /// Replaces each value of a categorical feature by `codes[value]`. Missing values are not changed.
-    pub fn recode(&mut self, feature: u32, codes: &[f32]) {
+    pub(crate) fn recode(&mut self, feature: u32, codes: &[f32]) {
         for (index, value) in &mut self.entries {
             if *index == feature && !value.is_nan() {
                 *value = codes[*value as usize];

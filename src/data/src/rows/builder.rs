@@ -27,37 +27,37 @@ impl BlockBuilder {
 
     /// Adds an explicitly missing value to the open row. It is stored as an entry, so that a repeated feature index
     /// is still detected.
-    pub fn push_missing(&mut self, index: u32) {
+    pub(crate) fn push_missing(&mut self, index: u32) {
         self.some_missing = true;
         self.push_entry(index, f32::NAN);
     }
 
     /// Reserves memory for the entries in a chunk of text of `bytes` bytes.
-    pub fn reserve(&mut self, bytes: usize) {
+    pub(crate) fn reserve(&mut self, bytes: usize) {
         // Most entries have at least six bytes. If they are shorter, such as "1:0 ", the vector grows once.
         self.entries.reserve(bytes / 6);
     }
 
     /// Returns the entries that have been added to the open row so far.
-    pub fn open_row(&self) -> &[SparseEntry] {
+    pub(crate) fn open_row(&self) -> &[SparseEntry] {
         &self.entries[self.open_row_start()..]
     }
 
     /// Moves the entries of all rows out of the builder, so that a hot loop can append to them directly. The caller
     /// must give them back with [`BlockBuilder::restore_entries`].
     #[inline(always)]
-    pub fn take_entries(&mut self) -> Vec<SparseEntry> {
+    pub(crate) fn take_entries(&mut self) -> Vec<SparseEntry> {
         std::mem::take(&mut self.entries)
     }
 
     /// Gives back the entries that were taken with [`BlockBuilder::take_entries`].
     #[inline(always)]
-    pub fn restore_entries(&mut self, entries: Vec<SparseEntry>) {
+    pub(crate) fn restore_entries(&mut self, entries: Vec<SparseEntry>) {
         self.entries = entries;
     }
 
     /// Replaces the entries of the open row.
-    pub fn replace_open_row(&mut self, entries: impl Iterator<Item = SparseEntry>) {
+    pub(crate) fn replace_open_row(&mut self, entries: impl Iterator<Item = SparseEntry>) {
         self.abandon_row();
         for (index, value) in entries {
             self.push_entry(index, value);
@@ -128,7 +128,7 @@ impl BlockBuilder {
     }
 
     /// Discards the open row and counts the fault. If the row is the first of its query, the query is removed, too.
-    pub fn skip_row(&mut self, kind: FaultKind) {
+    pub(crate) fn skip_row(&mut self, kind: FaultKind) {
         self.abandon_row();
         self.abandon_query();
         self.open_repairs.clear();
@@ -136,12 +136,12 @@ impl BlockBuilder {
     }
 
     /// Sets the minimum number of feature columns.
-    pub fn at_least_width(&mut self, width: u32) {
+    pub(crate) fn at_least_width(&mut self, width: u32) {
         self.width = self.width.max(width);
     }
 
     /// Sets the index and the categories of each categorical feature.
-    pub fn set_categories(&mut self, categories: Vec<(u32, Vec<String>)>) {
+    pub(crate) fn set_categories(&mut self, categories: Vec<(u32, Vec<String>)>) {
         self.block.categories = categories;
     }
 
@@ -173,7 +173,7 @@ impl BlockBuilder {
     }
 
     /// Returns the collected rows in row order, without transposing them.
-    pub fn finish_rows(&mut self) -> RowMajorBlock {
+    pub(crate) fn finish_rows(&mut self) -> RowMajorBlock {
         self.some_missing = false;
         RowMajorBlock {
             block: std::mem::take(&mut self.block),

@@ -253,7 +253,7 @@ impl Fault {
 }
 
 /// Formats a token for messages: quoted, escaped and limited to 40 bytes.
-pub fn quoted_token(token: &[u8]) -> String {
+pub(crate) fn quoted_token(token: &[u8]) -> String {
     const MAX_BYTES: usize = 40;
     let token = token.strip_suffix(b"\r").unwrap_or(token);
     if token.is_empty() {
@@ -285,7 +285,7 @@ impl RepairCounts {
     }
 
     /// Checks whether any line was skipped.
-    pub fn skipped_lines(&self) -> bool {
+    pub(crate) fn skipped_lines(&self) -> bool {
         self.by_kind().any(|(entry, _)| entry.repair == Repair::SkipLine)
     }
 
@@ -295,7 +295,7 @@ impl RepairCounts {
     }
 
     /// Returns the kinds of faults that occurred, with their counts.
-    pub fn by_kind(&self) -> impl Iterator<Item = (&'static FaultEntry, u64)> + '_ {
+    pub(crate) fn by_kind(&self) -> impl Iterator<Item = (&'static FaultEntry, u64)> + '_ {
         FAULTS.iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }
 }

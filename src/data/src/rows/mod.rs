@@ -7,7 +7,6 @@ mod block;
 mod builder;
 pub mod fault;
 
-pub use block::{
-    Block, FeatureColumn, FeatureColumns, NullableStrings, PresentRows, QueryRun, RowMajorBlock, SparseEntry,
-};
+pub use block::Block;
+pub(crate) use block::{FeatureColumn, PresentRows, QueryRun, RowMajorBlock};
 pub use builder::BlockBuilder;

@@ -51,19 +51,19 @@ impl SampleShape {
 
 /// Describes how the values of a feature depend on the traits of a document.
 struct FeatureView {
-    kind: ValueKind,
+    kind: FeatureValues,
     /// Weights of the match with the query, the quality, the popularity, the level of the query (a random number per
     /// query), and the noise.
     weights: [f64; 5],
     /// Probability that the value of a document is 0 or absent ("silent").
     silent: f64,
-    /// Index of the feature's group. All features of a group can be silent together in a document.
+    /// Index of the feature's group. In some documents, all features of a group are zero.
     group: usize,
     scale: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum ValueKind {
+enum FeatureValues {
     Count,
     Score,
     Ratio,
@@ -71,7 +71,7 @@ enum ValueKind {
     OfQuery,
 }
 
-/// Number of groups of features that are silent together.
+/// Number of groups of features that are zero together in some documents.
 const SILENT_GROUPS: usize = 12;
 /// Keys that distinguish random streams by their purpose.
 const FOR_VIEWS: u64 = 1;
@@ -80,7 +80,7 @@ const FOR_DOCUMENT: u64 = 3;
 const FOR_THRESHOLDS: u64 = 4;
 
 /// Generates queries that resemble a well-known dataset.
-pub struct Generator {
+pub(super) struct Generator {
     shape: SampleShape,
     seed: u64,
     figures: ShapeFigures,
@@ -99,7 +99,7 @@ struct Traits {
 impl Generator {
     /// Creates a generator. The definition of the features depends only on the shape, so data with different seeds
     /// have the same distribution.
-    pub fn new(shape: SampleShape, seed: u64) -> Self {
+    pub(super) fn new(shape: SampleShape, seed: u64) -> Self {
         let figures = shape.figures();
         let views = (0..figures.features).map(|feature| FeatureView::of(shape, feature)).collect();
         let thresholds = thresholds(figures.labels);
@@ -108,7 +108,7 @@ impl Generator {
 
     /// Generates the query with the given number. Returns the number of documents, and the text with one line per
     /// document.
-    pub fn query(&self, query: u64) -> (u64, Vec<u8>) {
+    pub(super) fn query(&self, query: u64) -> (u64, Vec<u8>) {
         let mut draw = Stream::new(&[self.seed, FOR_QUERY, query]);
         let (mean, deviation, least, most) = self.figures.documents;
         let documents = libm::exp(mean + deviation * draw.normal()).round().clamp(least, most) as u64;
@@ -139,7 +139,7 @@ impl Generator {
         for (feature, view) in self.views.iter().enumerate() {
             let silent = draw.uniform() < view.silent || silent_groups[view.group];
             let value = view.value(traits, query_level, draw);
-            let value = if silent && view.kind != ValueKind::OfQuery { 0.0 } else { value };
+            let value = if silent && view.kind != FeatureValues::OfQuery { 0.0 } else { value };
             if self.shape == SampleShape::Yahoo && value == 0.0 {
                 continue;
             }
@@ -168,11 +168,11 @@ impl FeatureView {
     fn of(shape: SampleShape, feature: usize) -> Self {
         let mut draw = Stream::new(&[FOR_VIEWS, shape as u64, feature as u64]);
         let kind = match draw.uniform() {
-            share if share < 0.35 => ValueKind::Count,
-            share if share < 0.65 => ValueKind::Score,
-            share if share < 0.80 => ValueKind::Ratio,
-            share if share < 0.92 => ValueKind::Flag,
-            _ => ValueKind::OfQuery,
+            share if share < 0.35 => FeatureValues::Count,
+            share if share < 0.65 => FeatureValues::Score,
+            share if share < 0.80 => FeatureValues::Ratio,
+            share if share < 0.92 => FeatureValues::Flag,
+            _ => FeatureValues::OfQuery,
         };
         // Most features depend mainly on one trait, some depend on two traits, and a few on none.
         let mut weights = [0.0; 5];
@@ -197,7 +197,7 @@ impl FeatureView {
     fn squashed(&self, value: f64) -> f64 {
         let folded = value / (1.0 + value.abs());
         match self.kind {
-            ValueKind::Score if value != 0.0 => 0.5 + 0.5 * folded,
+            FeatureValues::Score if value != 0.0 => 0.5 + 0.5 * folded,
             _ => folded,
         }
     }
@@ -210,11 +210,11 @@ impl FeatureView {
             + of_query * query_level
             + noise * draw.normal();
         match self.kind {
-            ValueKind::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
-            ValueKind::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
-            ValueKind::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
-            ValueKind::Flag => f64::from(seen > 0.4),
-            ValueKind::OfQuery => self.scale * (query_level + 3.0).max(0.0),
+            FeatureValues::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
+            FeatureValues::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
+            FeatureValues::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
+            FeatureValues::Flag => f64::from(seen > 0.4),
+            FeatureValues::OfQuery => self.scale * (query_level + 3.0).max(0.0),
         }
     }
 }

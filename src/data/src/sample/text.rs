@@ -1,7 +1,7 @@
 //! Formats numbers as they appear in the files of well-known datasets.
 
 /// Appends the decimal digits of a whole number.
-pub fn push_whole(number: u64, out: &mut Vec<u8>) {
+pub(crate) fn push_whole(number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     let mut rest = number;
@@ -18,7 +18,7 @@ pub fn push_whole(number: u64, out: &mut Vec<u8>) {
 
 /// Appends a number with six decimal places. If `trimmed` is set, trailing zeros are omitted, and so is the decimal
 /// point of a whole number.
-pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
+pub(crate) fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
     let millionths = (value.abs() * 1e6).round() as u64;
     if value < 0.0 && millionths > 0 {
         out.push(b'-');
@@ -40,7 +40,7 @@ pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
 }
 
 /// Returns the first `lines` lines of a text.
-pub fn first_lines(text: &[u8], lines: u64) -> &[u8] {
+pub(crate) fn first_lines(text: &[u8], lines: u64) -> &[u8] {
     let mut ends = memchr::memchr_iter(b'\n', text).map(|end| end + 1);
     match lines.checked_sub(1) {
         Some(before) => &text[..ends.nth(before as usize).unwrap_or(text.len())],

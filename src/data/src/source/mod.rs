@@ -7,6 +7,7 @@ mod part;
 mod row_hashes;
 
 use crate::dataset::{DatasetReader, GroupId, GroupReader, KnownFeature, Manifest};
+use crate::label_map::LabelMap;
 use arrow::array::{Array, StringArray};
 use part::SourcePart;
 use planetree_base::error::{Error, Result};
@@ -34,6 +35,8 @@ pub struct LabelledData {
     meter: SharedMeter,
     /// Hashes of the rows; `None` unless [`LabelledData::hash_rows`] was called.
     hashes: Option<RowHashes>,
+    /// Map of the labels that are read; `None` if they are used as they are.
+    label_map: Option<LabelMap>,
 }
 
 /// A row group of one of the parts.
@@ -102,6 +105,12 @@ impl LabelledRows {
             && fits(self.positions.as_ref().map(Vec::len))
     }
 
+    /// Replaces the labels by those of a map. `place` is where the rows come from, for messages.
+    pub fn map_labels(&mut self, map: &LabelMap, place: &str) -> Result<()> {
+        map.apply(&mut self.labels)
+            .map_err(|row| map.unlisted(place, self.first + row as u64 + 1, self.labels[row]))
+    }
+
     /// Returns the range of rows of each query.
     pub fn queries(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.query_bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
@@ -124,7 +133,7 @@ impl LabelledData {
             return Err(Error::place(
                 first.location(),
                 "the dataset has no features",
-                "name a dataset with feature columns",
+                "use a dataset with feature columns",
             ));
         }
         check_agreement(&readers)?;
@@ -143,7 +152,22 @@ impl LabelledData {
             warnings.extend(warning);
         }
         let queries = Mutex::default();
-        Ok(LabelledData { parts, known, names, groups, queries, warnings, meter: unwatched(), hashes: None })
+        Ok(LabelledData {
+            parts,
+            known,
+            names,
+            groups,
+            queries,
+            warnings,
+            meter: unwatched(),
+            hashes: None,
+            label_map: None,
+        })
+    }
+
+    /// Replaces the labels of all rows that are read from now on.
+    pub fn set_label_map(&mut self, map: Option<LabelMap>) {
+        self.label_map = map;
     }
 
     /// Returns the readers of the datasets, in the given order.
@@ -276,7 +300,10 @@ impl LabelledData {
     /// depends on the previous partitions.
     pub fn rows(&self, partition: usize, opened: &OpenPartition) -> Result<LabelledRows> {
         let SourceGroup { part, first, first_here, .. } = self.groups[partition];
-        let (rows, queries) = self.parts[part].rows(&opened.group, first, first_here)?;
+        let (mut rows, queries) = self.parts[part].rows(&opened.group, first, first_here)?;
+        if let Some(map) = &self.label_map {
+            rows.map_labels(map, &self.place())?;
+        }
         if let Some(hashes) = &self.hashes {
             hashes.set_labels(partition, &rows.labels);
         }
@@ -301,7 +328,7 @@ impl LabelledData {
                 return Err(Error::place(
                     place(two),
                     format_args!("query {query:?} is also in {}", place(one)),
-                    "use datasets without common queries, and name each dataset only once",
+                    "use datasets without common queries, and pass each dataset only once",
                 ));
             }
         }
@@ -338,7 +365,7 @@ fn all_features(readers: &[DatasetReader]) -> Vec<KnownFeature> {
 /// Checks that either all datasets have weights or none.
 fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
     let Some((first, others)) = readers.split_first() else {
-        return Err(Error::usage("no training data", "name a dataset with --data"));
+        return Err(Error::usage("no training data", "pass a dataset with --data"));
     };
     for other in others {
         if first.manifest().weight != other.manifest().weight {

@@ -2,7 +2,9 @@
 //! by name, and checks the labels and weights.
 
 use super::LabelledRows;
-use crate::dataset::{DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest};
+use crate::dataset::{
+    DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest, unexpected_columns,
+};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
 use planetree_base::error::{Error, Result};
@@ -15,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAX_POSITION: i32 = 10_000;
 
 /// A labelled dataset whose features are mapped to those of the training data.
-pub struct SourcePart {
+pub(super) struct SourcePart {
     reader: DatasetReader,
     /// Maps each feature to its column in this dataset, and the category codes of this dataset to the common codes.
     mapping: FeatureMapping,
@@ -23,12 +25,12 @@ pub struct SourcePart {
 
 impl SourcePart {
     /// Opens a dataset. Fails if it has no rows, or rows without a label.
-    pub fn open_reader(location: &Location) -> Result<DatasetReader> {
+    pub(crate) fn open_reader(location: &Location) -> Result<DatasetReader> {
         let reader = DatasetReader::open(location)?;
         let manifest = reader.manifest();
         let refuse = |problem: String, remedy: &str| Err(Error::place(location, problem, remedy));
         if manifest.rows == 0 {
-            return refuse("the dataset has no rows".to_owned(), "name a dataset with rows");
+            return refuse("the dataset has no rows".to_owned(), "use a dataset with rows");
         }
         if manifest.unlabelled > 0 {
             let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
@@ -43,19 +45,19 @@ impl SourcePart {
 
     /// Maps the features to the columns of a dataset. Also returns a warning for the user if features or categories
     /// are missing.
-    pub fn new(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
+    pub(super) fn new(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
         let mapping = FeatureMapping::find(known, reader.manifest(), reader.location())?;
         let warning = mapping.warning().map(|warning| format!("{}: {warning}", reader.location()));
         Ok((SourcePart { mapping, reader }, warning))
     }
 
     /// Returns the reader of the dataset.
-    pub fn reader(&self) -> &DatasetReader {
+    pub(super) fn reader(&self) -> &DatasetReader {
         &self.reader
     }
 
     /// Returns a string that identifies all feature values of this part.
-    pub fn identity(&self) -> String {
+    pub(super) fn identity(&self) -> String {
         format!("{} {}", self.manifest().files_digest(), self.mapping.identity())
     }
 
@@ -68,7 +70,7 @@ impl SourcePart {
     }
 
     /// Reads the bytes of a row group, and verifies the checksum and the names of the columns.
-    pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
+    pub(super) fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let group = self.reader.open_group(id)?;
         let names = group.names();
         let features = &self.manifest().features;
@@ -79,7 +81,7 @@ impl SourcePart {
 
     /// Decodes a range of features at once, which is faster for a wide dataset than decoding them one by one. Missing
     /// and non-finite values become NaN.
-    pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
+    pub(super) fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
         let columns = &self.mapping.columns[features.clone()];
         let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
             return features.map(|feature| self.values_of_one(group, feature)).collect();
@@ -116,7 +118,7 @@ impl SourcePart {
     /// Reads the labels, weights, positions and queries of a row group, and also returns the query id of each row.
     /// `first` is the number of the group's first row counted over all parts, and `first_here` is its number within
     /// this part.
-    pub fn rows(
+    pub(super) fn rows(
         &self,
         group: &GroupReader,
         first: u64,
@@ -180,6 +182,6 @@ impl SourcePart {
     }
 
     fn malformed(&self) -> Error {
-        Error::place(self.location(), "malformed dataset: unexpected columns", "convert the data again")
+        unexpected_columns(self.location())
     }
 }

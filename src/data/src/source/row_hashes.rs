@@ -5,7 +5,7 @@ use planetree_base::random::mix;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Row hashes of several partitions.
-pub struct RowHashes(Vec<Mutex<PartitionHashes>>);
+pub(super) struct RowHashes(Vec<Mutex<PartitionHashes>>);
 
 struct PartitionHashes {
     features: Vec<u64>,
@@ -14,14 +14,14 @@ struct PartitionHashes {
 
 impl RowHashes {
     /// Creates the hashes for partitions with the given numbers of rows, before any feature is added.
-    pub fn new(rows: impl Iterator<Item = usize>) -> Self {
+    pub(super) fn new(rows: impl Iterator<Item = usize>) -> Self {
         let hashed = |rows| PartitionHashes { features: vec![0; rows], labels: Vec::new() };
         RowHashes(rows.map(|rows| Mutex::new(hashed(rows))).collect())
     }
 
     /// Adds the values of one feature to the hashes of a partition. Missing values and zeros do not change the
     /// hashes.
-    pub fn add(&self, partition: usize, feature: usize, values: &[f32]) {
+    pub(super) fn add(&self, partition: usize, feature: usize, values: &[f32]) {
         let mut hashed = self.lock(partition);
         let key = mix(feature as u64);
         for (hash, value) in hashed.features.iter_mut().zip(values) {
@@ -35,13 +35,13 @@ impl RowHashes {
     }
 
     /// Sets the labels of a partition's rows.
-    pub fn set_labels(&self, partition: usize, labels: &[f32]) {
+    pub(crate) fn set_labels(&self, partition: usize, labels: &[f32]) {
         self.lock(partition).labels = labels.to_vec();
     }
 
     /// Returns the row hashes of each partition. A row with only zeros and missing values has the hash 0, which marks
     /// it as unsuitable for comparison, because such rows are equal without being copies of each other.
-    pub fn finish(self) -> Vec<Vec<u64>> {
+    pub(super) fn finish(self) -> Vec<Vec<u64>> {
         let finish = |hashed: Mutex<PartitionHashes>| {
             let PartitionHashes { mut features, labels } =
                 hashed.into_inner().unwrap_or_else(PoisonError::into_inner);

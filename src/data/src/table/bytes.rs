@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a Parquet decoder and converts panics to errors, because the decoder panics on some damaged or malicious
 /// files.
-pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+pub(crate) fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(outcome) => outcome,
         Err(_) => Err(ParquetError::General("the decoder panicked".to_owned())),
@@ -34,7 +34,7 @@ pub fn write_failure(target: &Location, error: ParquetError) -> Error {
 
 /// A slice of a file's bytes that can be read with offsets relative to the whole file.
 #[derive(Clone)]
-pub struct FileSlice {
+pub(crate) struct FileSlice {
     /// Size of the whole file in bytes.
     pub file_bytes: u64,
     /// Offset of the slice in the file.

@@ -16,6 +16,19 @@ pub fn string_column(table: &TableReader, batch: &RecordBatch, name: &str) -> Re
     Ok(converted(table, batch, name, &DataType::Utf8)?.as_string::<i32>().clone())
 }
 
+/// Returns the split of every row of a training log. If the training has several stages, it is followed by the stage,
+/// such as `valid, stage 2`, because rounds count from the beginning of their stage.
+pub fn split_column(table: &TableReader, batch: &RecordBatch) -> Result<StringArray> {
+    let splits = string_column(table, batch, "split")?;
+    if batch.column_by_name("stage").is_none() {
+        return Ok(splits);
+    }
+    let stages = string_column(table, batch, "stage")?;
+    let named =
+        splits.iter().zip(&stages).map(|(split, stage)| Some(format!("{}, stage {}", split?, stage?)));
+    Ok(named.collect())
+}
+
 fn converted(table: &TableReader, batch: &RecordBatch, name: &str, kind: &DataType) -> Result<ArrayRef> {
     let failed = |problem: String| {
         let problem = format!("invalid {}: {problem}", table.kind().name());

@@ -11,13 +11,13 @@ use planetree_base::storage::{Digest, PinnedFile, RunningDigest, interrupt};
 use std::ops::Range;
 
 /// Metadata key under which the kind of table is stored.
-pub const TABLE: &str = "planetree.table";
+pub(super) const TABLE: &str = "planetree.table";
 /// Metadata key under which the name and version of the program that wrote the table are stored.
-pub const WRITER: &str = "planetree.writer";
+pub(super) const WRITER: &str = "planetree.writer";
 /// Metadata key under which the checksum is stored.
-pub const CHECKSUM: &str = "planetree.xxh3";
+pub(crate) const CHECKSUM: &str = "planetree.xxh3";
 /// Placeholder for the checksum before it is known.
-pub const UNKNOWN: [u8; DIGITS] = [b'0'; DIGITS];
+pub(super) const UNKNOWN: [u8; DIGITS] = [b'0'; DIGITS];
 
 const DIGITS: usize = 32;
 const MAGIC: &[u8] = b"PAR1";
@@ -26,14 +26,14 @@ const BEFORE_DIGITS: [u8; 2] = [0x18, DIGITS as u8];
 
 /// Returns the range of bytes in a footer that contains the digits of the checksum, or `None` if there is no
 /// checksum.
-pub fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
+pub(crate) fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
     let pattern = [CHECKSUM.as_bytes(), &BEFORE_DIGITS].concat();
     let start = memchr::memmem::rfind(footer, &pattern)? + pattern.len();
     (start + DIGITS <= footer.len()).then_some(start..start + DIGITS)
 }
 
 /// The footer of a file, classified by who wrote the file. The footer is decoded only if necessary.
-pub enum Footer {
+pub(super) enum Footer {
     /// The file is not a Parquet file.
     Unknown,
     /// The file is a Parquet file that planetree did not write as a table.
@@ -47,20 +47,20 @@ pub enum Footer {
 }
 
 /// The footer of a Parquet file that another program wrote.
-pub struct ForeignFooter {
+pub(super) struct ForeignFooter {
     offset: u64,
     bytes: Bytes,
 }
 
 impl ForeignFooter {
     /// Decodes the footer.
-    pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
+    pub(super) fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
         decode(self.bytes.clone(), self.offset, file.size())
     }
 }
 
 /// The footer of a table of planetree.
-pub struct TableFooter {
+pub(super) struct TableFooter {
     offset: u64,
     bytes: Bytes,
     digits: Range<usize>,
@@ -68,7 +68,7 @@ pub struct TableFooter {
 
 impl Footer {
     /// Reads and classifies the footer of a file.
-    pub fn read(file: &PinnedFile) -> Result<Self> {
+    pub(super) fn read(file: &PinnedFile) -> Result<Self> {
         const TAIL: u64 = 8; // four bytes for the length of the metadata, and four magic bytes
         let size = file.size();
         let has_magic = size >= 4 && file.read_range(0, 4)? == MAGIC;
@@ -104,7 +104,7 @@ fn is_dataset_part(footer: &Bytes, offset: u64, size: u64) -> bool {
 
 impl TableFooter {
     /// Checks whether all bytes of the file match the checksum.
-    pub fn matches(&self, file: &PinnedFile) -> Result<bool> {
+    pub(super) fn matches(&self, file: &PinnedFile) -> Result<bool> {
         /// Number of bytes that are read at a time.
         const STEP: u64 = 8 << 20;
         let mut digest = RunningDigest::new();
@@ -124,14 +124,14 @@ impl TableFooter {
     }
 
     /// Decodes the footer. The result is reliable only if [`TableFooter::matches`] returned true.
-    pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
+    pub(super) fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
         decode(self.bytes.clone(), self.offset, file.size())
     }
 }
 
 /// Computes the checksum of a file, given the hash of all bytes before the footer and the range of the digits in the
 /// footer.
-pub fn checksum(mut before: RunningDigest, footer: &[u8], digits: &Range<usize>) -> Digest {
+pub(super) fn checksum(mut before: RunningDigest, footer: &[u8], digits: &Range<usize>) -> Digest {
     before.update(&footer[..digits.start]);
     before.update(&UNKNOWN);
     before.update(&footer[digits.end..]);
@@ -143,7 +143,7 @@ fn decode(bytes: Bytes, offset: u64, file_bytes: u64) -> parquet::errors::Result
 }
 
 /// Returns the metadata value with the given key.
-pub fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+pub(super) fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
 }

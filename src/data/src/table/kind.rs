@@ -56,7 +56,7 @@ impl TableKind {
     }
 
     /// Returns the kind with the given name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
@@ -88,20 +88,22 @@ impl TableKind {
 
     /// Checks whether a text file with these columns, in any order, is a table of this kind.
     pub(super) fn has_columns(self, names: &[String]) -> bool {
-        // The required columns. Further columns are allowed only if their names start with the prefix `more`.
-        let (columns, more): (&[&str], Option<&str>) = match self {
-            TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], Some("part.")),
-            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], None),
-            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], Some("")),
-            TableKind::Differences => {
-                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], None)
+        // The required columns. Further columns are allowed only if their names start with one of the prefixes `more`.
+        let (columns, more): (&[&str], &[&str]) = match self {
+            TableKind::Predictions => {
+                (&["query_id", "doc_id", "label", "score", "rank"], &["part.", "cumulative.", "class."])
             }
-            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], None),
+            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], &["stage"]),
+            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], &[""]),
+            TableKind::Differences => {
+                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], &[])
+            }
+            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
         let is_known = |name: &String| {
-            columns.contains(&name.as_str()) || more.is_some_and(|prefix| name.starts_with(prefix))
+            columns.contains(&name.as_str()) || more.iter().any(|prefix| name.starts_with(prefix))
         };
         has_all && names.iter().all(is_known)
     }
@@ -109,15 +111,15 @@ impl TableKind {
     /// Returns the remedy for the error that a file is not of this kind.
     pub(super) fn remedy(self) -> &'static str {
         match self {
-            TableKind::Model => "name a model written by `planetree train`",
-            TableKind::Predictions => "name predictions written by `planetree predict`",
-            TableKind::Rounds => "name a file written by `planetree train --rounds`",
-            TableKind::Metrics => "name metrics written by `planetree evaluate --output`",
-            TableKind::Differences => "name differences written by `planetree compare --output`",
-            TableKind::Folds => "name the folds.parquet written by `planetree cv`",
-            TableKind::Trials => "name the trials.parquet written by `planetree cv --search`",
-            TableKind::Steps => "name the steps.parquet written by `planetree run`",
-            TableKind::Strength => "name a file written by `planetree train --strength`",
+            TableKind::Model => "use a model written by `planetree train`",
+            TableKind::Predictions => "use predictions written by `planetree predict`",
+            TableKind::Rounds => "use a file written by `planetree train --rounds`",
+            TableKind::Metrics => "use metrics written by `planetree evaluate --output`",
+            TableKind::Differences => "use differences written by `planetree compare --output`",
+            TableKind::Folds => "use the folds.parquet written by `planetree cv`",
+            TableKind::Trials => "use the trials.parquet written by `planetree cv --search`",
+            TableKind::Steps => "use the steps.parquet written by `planetree run`",
+            TableKind::Strength => "use a file written by `planetree train --strength`",
         }
     }
 }

@@ -13,8 +13,9 @@ mod stream;
 mod text;
 mod write;
 
-pub use bytes::{FileSlice, guarded, write_failure};
-pub use column::{float_column, string_column};
+pub use bytes::write_failure;
+pub(crate) use bytes::{FileSlice, guarded};
+pub use column::{float_column, split_column, string_column};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
 pub use read::{AnyParquet, TableReader};

@@ -42,7 +42,7 @@ impl TableReader {
 
     /// Opens a table of any kind and verifies its checksum.
     pub fn open_any(location: &Location) -> Result<Self> {
-        Self::open_as(location, "table", "name a file or dataset written by planetree")
+        Self::open_as(location, "table", "use a file or dataset written by planetree")
     }
 
     /// Opens a table of any kind and verifies its checksum, or opens a Parquet file of another program. `remedy` is

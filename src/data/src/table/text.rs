@@ -131,7 +131,7 @@ fn json_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 
 /// Returns the column names of a text file, given its beginning, or `None` if the text does not have the given
 /// format.
-pub fn columns_of(text: &[u8], format: FileFormat) -> Option<Vec<String>> {
+pub(super) fn columns_of(text: &[u8], format: FileFormat) -> Option<Vec<String>> {
     match format {
         FileFormat::Csv | FileFormat::Tsv => {
             let line = std::str::from_utf8(text.split(|byte| *byte == b'\n').next()?).ok()?;

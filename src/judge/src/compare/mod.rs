@@ -10,6 +10,7 @@
 //! ```
 
 mod aligned;
+mod alternative;
 mod bootstrap;
 mod differences;
 mod holm;
@@ -26,6 +27,7 @@ mod tails;
 mod wilcoxon;
 
 pub use aligned::{AlignedSystems, ComparedSystem};
+pub use alternative::Alternative;
 pub use bootstrap::{ConfidenceInterval, bootstrap};
 pub use differences::write_differences;
 pub use holm::holm;
@@ -33,14 +35,14 @@ pub use moments::Moments;
 pub use pair::PairComparison;
 pub use query_value::QueryValue;
 pub use randomisation::{Randomisation, randomisation};
-pub use read::{ComparedFile, ReadSystems, read_systems};
+pub use read::{ComparedFile, ReadSystems, ReadingRules, read_systems};
 pub use t_test::{TTest, t_test};
 pub use wilcoxon::{Wilcoxon, wilcoxon};
 
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 
-/// A paired two-sided significance test.
+/// A paired significance test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignificanceTest {
     /// Fisher's randomisation test.
@@ -58,6 +60,8 @@ pub struct ComparisonOptions {
     pub higher_is_better: bool,
     /// The test that decides whether systems differ.
     pub test: SignificanceTest,
+    /// Alternative hypothesis of all tests.
+    pub alternative: Alternative,
     /// Significance level.
     pub alpha: f64,
     /// Number of random sign assignments in the randomisation test.

@@ -7,6 +7,7 @@ use super::query_value::{QueryValue, sorted_and_checked};
 use crate::evaluate::{CONVENTION, EvaluateRequest, Ranking, evaluate};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
+use planetree_data::LabelMap;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_metric::{Convention, Metric};
 
@@ -30,29 +31,48 @@ pub struct ReadSystems {
     pub higher_is_better: bool,
     /// Convention by which all values were computed.
     pub convention: Convention,
+    /// Map of the labels by which all values were computed, if any.
+    pub label_map: Option<LabelMap>,
 }
 
-/// Reads the values of a metric from all files. Predictions are evaluated with `convention`. If `convention` is
-/// `None`, predictions are evaluated with the convention of the metrics tables, or with the default if there are no
-/// tables. If `threads` is 0, all cores are used.
+/// The rules by which predictions are evaluated. Where they are `None`, those of the metrics tables apply, or the
+/// defaults if there are no tables.
+#[derive(Debug, Clone, Default)]
+pub struct ReadingRules {
+    /// Convention by which the metric is computed.
+    pub convention: Option<Convention>,
+    /// Map of labels to others.
+    pub label_map: Option<LabelMap>,
+}
+
+/// Reads the values of a metric from all files. Predictions are evaluated by `rules`. If `threads` is 0, all cores are
+/// used.
 pub fn read_systems(
     files: &[ComparedFile],
     metric: &str,
-    convention: Option<&Convention>,
+    rules: &ReadingRules,
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
     // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
     let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
-    let convention = common_convention(&tables, convention)?;
+    let convention = common_convention(&tables, rules.convention.as_ref())?;
+    let label_map = common_label_map(&tables, rules.label_map.as_ref())?;
     let mut systems = Vec::new();
     for (compared, table) in files.iter().zip(&tables) {
         let file = compared.location.to_string();
         let read = match table {
             Some(table) => read_metric(table, &column)?,
             None => {
-                let values = evaluate_predictions(&compared.location, metric.parse()?, &convention, threads)?;
+                let values = {
+                    let request = EvaluateRequest {
+                        threads,
+                        label_map: label_map.clone(),
+                        ..EvaluateRequest::new(vec![metric.parse()?], convention.clone())
+                    };
+                    evaluate_predictions(&compared.location, &request)?
+                };
                 vec![TableSystem { name: None, values }]
             }
         };
@@ -70,18 +90,12 @@ pub fn read_systems(
     }
     make_names_unique(&mut systems);
     let higher_is_better = parsed.map_or(true, |metric| metric.higher_is_better());
-    Ok(ReadSystems { systems, metric: column, higher_is_better, convention })
+    Ok(ReadSystems { systems, metric: column, higher_is_better, convention, label_map })
 }
 
 /// Computes one metric for every query in a file of predictions.
-fn evaluate_predictions(
-    location: &Location,
-    metric: Metric,
-    convention: &Convention,
-    threads: usize,
-) -> Result<Vec<QueryValue>> {
-    let request = EvaluateRequest { threads, ..EvaluateRequest::new(vec![metric], convention.clone()) };
-    let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
+fn evaluate_predictions(location: &Location, request: &EvaluateRequest) -> Result<Vec<QueryValue>> {
+    let results = evaluate(&Ranking::Predictions(location.clone()), request)?;
     let queries = results.names().zip(results.column(0)).enumerate();
     let value = |(index, (query, value)): (usize, (&str, Option<f64>))| QueryValue {
         query: query.to_owned(),
@@ -126,6 +140,31 @@ fn common_convention(tables: &[Option<TableReader>], requested: Option<&Conventi
         }
     }
     Ok(common.map(|(_, convention)| convention).unwrap_or_default())
+}
+
+/// Returns the map of labels with which predictions are evaluated. Returns an error if the tables have different maps.
+fn common_label_map(
+    tables: &[Option<TableReader>],
+    requested: Option<&LabelMap>,
+) -> Result<Option<LabelMap>> {
+    let shown = |map: &Option<LabelMap>| map.as_ref().map_or("none".to_owned(), LabelMap::to_string);
+    let mut common = requested.map(|map| ("--label-map".to_owned(), Some(map.clone())));
+    for table in tables.iter().flatten() {
+        let place = table.location().to_string();
+        let map: Option<LabelMap> = table.metadata(LabelMap::KEY).map(str::parse).transpose()?;
+        match &common {
+            None => common = Some((place, map)),
+            Some((_, other)) if *other == map => {}
+            Some((first, other)) => {
+                return Err(Error::place(
+                    format_args!("{first} and {place}"),
+                    format_args!("label maps differ: {} and {}", shown(other), shown(&map)),
+                    "evaluate both with the same --label-map",
+                ));
+            }
+        }
+    }
+    Ok(common.and_then(|(_, map)| map))
 }
 
 /// Returns the file name without `.parquet`.

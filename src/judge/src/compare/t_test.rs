@@ -1,5 +1,6 @@
 //! Student's paired t-test (Student 1908), which assumes that the mean of the differences is normally distributed.
 
+use super::alternative::Alternative;
 use super::moments::Moments;
 use super::tails;
 
@@ -10,15 +11,20 @@ pub struct TTest {
     pub t: f64,
     /// Degrees of freedom.
     pub degrees: u64,
-    /// Two-sided p-value.
+    /// The p-value.
     pub p: f64,
 }
 
 /// Runs the test. Returns `None` if there are fewer than two differences or if all differences are equal.
-pub fn t_test(moments: &Moments) -> Option<TTest> {
+pub fn t_test(moments: &Moments, alternative: Alternative) -> Option<TTest> {
     let t = moments.effect_size()? * (moments.count as f64).sqrt();
     let degrees = moments.count - 1;
-    Some(TTest { t, degrees, p: tails::student(t, degrees) })
+    let p = match alternative {
+        Alternative::TwoSided => tails::student(t, degrees),
+        Alternative::Greater => tails::student_above(t, degrees),
+        Alternative::Less => tails::student_above(-t, degrees),
+    };
+    Some(TTest { t, degrees, p })
 }
 
 #[cfg(test)]
@@ -31,16 +37,19 @@ mod tests {
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
-        let test = t_test(&Moments::of(&differences)).unwrap();
+        let test = t_test(&Moments::of(&differences), Alternative::TwoSided).unwrap();
         assert_eq!(test.degrees, 9);
         assert!((test.t - 4.062_127_683_382_037).abs() < 1e-12, "{}", test.t);
         assert!((test.p - 0.002_832_890_197_384_259).abs() < 1e-14, "{}", test.p);
+        let [greater, less] = [Alternative::Greater, Alternative::Less]
+            .map(|alternative| t_test(&Moments::of(&differences), alternative).unwrap().p);
+        assert_eq!((greater, less), (test.p / 2.0, 1.0 - test.p / 2.0));
     }
 
     #[test]
     fn constant_differences_have_no_t_test() {
         for differences in [&[][..], &[0.3], &[0.0, 0.0], &[0.25, 0.25, 0.25]] {
-            assert_eq!(t_test(&Moments::of(differences)), None, "{differences:?}");
+            assert_eq!(t_test(&Moments::of(differences), Alternative::TwoSided), None, "{differences:?}");
         }
     }
 
@@ -48,7 +57,9 @@ mod tests {
     fn the_p_value_is_symmetric() {
         let differences = [0.3, -0.1, 0.2, 0.05];
         let negated = differences.map(|difference| -difference);
-        let [one, other] = [differences, negated].map(|values| t_test(&Moments::of(&values)).unwrap());
+        let test = |values: &[f64], alternative| t_test(&Moments::of(values), alternative).unwrap();
+        let [one, other] = [differences, negated].map(|values| test(&values, Alternative::TwoSided));
         assert_eq!((one.t, one.p), (-other.t, other.p));
+        assert_eq!(test(&differences, Alternative::Greater).p, test(&negated, Alternative::Less).p);
     }
 }

@@ -8,6 +8,17 @@ pub fn normal(z: f64) -> f64 {
     libm::erfc(z.abs() * FRAC_1_SQRT_2)
 }
 
+/// Returns the probability that a standard normal variable is at least `z`.
+pub fn normal_above(z: f64) -> f64 {
+    libm::erfc(z * FRAC_1_SQRT_2) / 2.0
+}
+
+/// Returns the probability that a variable with Student's t distribution is at least `t`.
+pub fn student_above(t: f64, degrees: u64) -> f64 {
+    let outer = student(t, degrees) / 2.0;
+    if t > 0.0 { outer } else { 1.0 - outer }
+}
+
 /// Returns the probability that a variable with Student's t distribution is at least as far from zero as `t`. This is
 /// the regularised incomplete beta function with parameters degrees/2 and 1/2 at degrees/(degrees + t²) (Abramowitz
 /// and Stegun 26.7.1).
@@ -85,6 +96,8 @@ mod tests {
         for (t, degrees, expected) in SCIPY_STUDENT {
             assert_close(student(t, degrees), expected, 1e-11, &format!("t {t}, {degrees} degrees"));
             assert_eq!(student(-t, degrees), student(t, degrees));
+            assert_close(student_above(t, degrees), expected / 2.0, 1e-11, &format!("above {t}"));
+            assert_close(student_above(-t, degrees), 1.0 - expected / 2.0, 1e-11, &format!("above -{t}"));
         }
     }
 
@@ -94,6 +107,8 @@ mod tests {
         for (z, expected) in SCIPY_NORMAL {
             assert_close(normal(z), expected, 1e-13, &format!("z {z}"));
             assert_eq!(normal(-z), normal(z));
+            assert_close(normal_above(z), expected / 2.0, 1e-13, &format!("above {z}"));
+            assert_close(normal_above(-z), 1.0 - expected / 2.0, 1e-13, &format!("above -{z}"));
         }
     }
 

@@ -13,6 +13,7 @@ fn options() -> ComparisonOptions {
     ComparisonOptions {
         higher_is_better: true,
         test: SignificanceTest::Randomisation,
+        alternative: Alternative::TwoSided,
         alpha: 0.05,
         permutations: 1000,
         resamples: 1000,

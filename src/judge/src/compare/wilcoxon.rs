@@ -3,6 +3,7 @@
 //!
 //! The choice between an exact and an approximate p-value follows `scipy.stats.wilcoxon`, so that the results agree.
 
+use super::alternative::Alternative;
 use super::tails;
 
 /// Maximum number of queries for an exact p-value if all differences are nonzero and have distinct absolute values.
@@ -21,7 +22,7 @@ pub struct Wilcoxon {
     pub count: u64,
     /// The z statistic of the normal approximation; `None` if the p-value is exact.
     pub z: Option<f64>,
-    /// Two-sided p-value.
+    /// The p-value.
     pub p: f64,
 }
 
@@ -33,17 +34,23 @@ impl Wilcoxon {
 }
 
 /// Runs the test on the differences of all queries.
-pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
+pub fn wilcoxon(differences: &[f64], alternative: Alternative) -> Wilcoxon {
     let mut nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     nonzero.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
     let ranks = SignedRanks::of(&nonzero);
     let has_ties = ranks.tied > 0.0 || nonzero.len() < differences.len();
     let max_exact = if has_ties { MAX_EXACT_TIED } else { MAX_EXACT };
     let (z, p) = if differences.len() <= max_exact {
-        (None, exact_p(&ranks.doubled, ranks.positive.min(ranks.negative)))
+        (None, ranks.exact_p(alternative))
     } else {
         let z = ranks.z();
-        (Some(z), if nonzero.is_empty() { 1.0 } else { tails::normal(z) })
+        let p = match alternative {
+            _ if nonzero.is_empty() => 1.0,
+            Alternative::TwoSided => tails::normal(z),
+            Alternative::Greater => tails::normal_above(z),
+            Alternative::Less => tails::normal_above(-z),
+        };
+        (Some(z), p)
     };
     let (positive, negative) = (ranks.positive as f64 / 2.0, ranks.negative as f64 / 2.0);
     Wilcoxon { positive, negative, count: nonzero.len() as u64, z, p }
@@ -84,11 +91,21 @@ impl SignedRanks {
         let variance = (n * (n + 1.0) * (2.0 * n + 1.0) - self.tied / 2.0) / 24.0;
         if variance > 0.0 { (self.positive as f64 / 2.0 - expected) / variance.sqrt() } else { 0.0 }
     }
+
+    /// Returns the exact p-value. The rank sums of both signs have the same distribution, so a positive rank sum that
+    /// is at least the observed one is as likely as a sum that is at most the observed negative one.
+    fn exact_p(&self, alternative: Alternative) -> f64 {
+        let at_most = |sum: u64| share_at_most(&self.doubled, sum);
+        match alternative {
+            Alternative::TwoSided => (2.0 * at_most(self.positive.min(self.negative))).min(1.0),
+            Alternative::Greater => at_most(self.negative),
+            Alternative::Less => at_most(self.positive),
+        }
+    }
 }
 
-/// Returns the probability that the smaller rank sum is at most `smaller` if every sign is random. This is twice the
-/// fraction of sign assignments whose positive rank sum is at most `smaller`.
-fn exact_p(doubled: &[u64], smaller: u64) -> f64 {
+/// Returns the fraction of sign assignments whose positive rank sum is at most `most`.
+fn share_at_most(doubled: &[u64], most: u64) -> f64 {
     let total: u64 = doubled.iter().sum();
     let mut ways = vec![0.0_f64; total as usize + 1];
     ways[0] = 1.0;
@@ -101,8 +118,8 @@ fn exact_p(doubled: &[u64], smaller: u64) -> f64 {
         }
     }
     // All counts are integers below 2^53, so their floating-point sums are exact.
-    let at_most: f64 = ways[..=smaller as usize].iter().sum();
-    (2.0 * libm::ldexp(at_most, -(doubled.len() as i32))).min(1.0)
+    let at_most: f64 = ways[..=most as usize].iter().sum();
+    libm::ldexp(at_most, -(doubled.len() as i32))
 }
 
 #[cfg(test)]
@@ -111,7 +128,7 @@ mod tests {
     use planetree_base::random::Stream;
 
     /// Computes the rank sums and the p-value by enumerating all sign assignments.
-    fn naive(differences: &[f64]) -> (f64, f64, f64) {
+    fn naive(differences: &[f64], alternative: Alternative) -> (f64, f64, f64) {
         let sizes: Vec<f64> =
             differences.iter().map(|value| value.abs()).filter(|size| *size > 0.0).collect();
         let rank = |size: f64| -> f64 {
@@ -128,7 +145,11 @@ mod tests {
         let at_most = |signs: &u64| {
             let sum: f64 =
                 (0..ranks.len()).filter(|index| signs >> index & 1 == 1).map(|index| ranks[index]).sum();
-            sum.min(ranks.iter().sum::<f64>() - sum) <= positive.min(negative)
+            match alternative {
+                Alternative::TwoSided => sum.min(ranks.iter().sum::<f64>() - sum) <= positive.min(negative),
+                Alternative::Greater => sum >= positive,
+                Alternative::Less => sum <= positive,
+            }
         };
         (positive, negative, (0..ways).filter(at_most).count() as f64 / ways as f64)
     }
@@ -141,10 +162,12 @@ mod tests {
                 let value =
                     |_| if coarse { (2.0 * draw.normal() + 0.7).round() } else { draw.normal() + 0.3 };
                 let differences: Vec<f64> = (0..count).map(value).collect();
-                let found = wilcoxon(&differences);
-                let (positive, negative, p) = naive(&differences);
-                assert_eq!((found.positive, found.negative, found.z), (positive, negative, None));
-                assert_eq!(found.p, p, "{differences:?}");
+                for alternative in Alternative::ALL {
+                    let found = wilcoxon(&differences, alternative);
+                    let (positive, negative, p) = naive(&differences, alternative);
+                    assert_eq!((found.positive, found.negative, found.z), (positive, negative, None));
+                    assert_eq!(found.p, p, "{differences:?} {alternative:?}");
+                }
             }
         }
     }
@@ -155,7 +178,7 @@ mod tests {
     fn matches_scipy_on_darwins_plants() {
         let plants =
             [6.0, 8.0, 14.0, 16.0, 23.0, 24.0, 28.0, 29.0, 41.0, -48.0, 49.0, 56.0, 60.0, -67.0, 75.0];
-        let test = wilcoxon(&plants);
+        let test = wilcoxon(&plants, Alternative::TwoSided);
         assert_eq!((test.statistic(), test.negative, test.positive, test.count), (24.0, 24.0, 96.0, 15));
         assert_eq!(test.p, 0.041259765625);
     }
@@ -163,12 +186,15 @@ mod tests {
     #[test]
     fn ties_zeros_and_many_queries_use_the_approximation() {
         let ramp: Vec<f64> = (1..=50).map(f64::from).collect();
-        assert_eq!(wilcoxon(&ramp).z, None);
+        assert_eq!(wilcoxon(&ramp, Alternative::TwoSided).z, None);
         let with_zero = [&ramp[..20], &[0.0]].concat();
         let tied = [&ramp[..20], &[7.0]].concat();
         let many: Vec<f64> = (1..=51).map(f64::from).collect();
         for differences in [&with_zero, &tied, &many] {
-            assert!(wilcoxon(differences).z.is_some_and(|z| z > 3.0), "{differences:?}");
+            assert!(
+                wilcoxon(differences, Alternative::TwoSided).z.is_some_and(|z| z > 3.0),
+                "{differences:?}"
+            );
         }
     }
 
@@ -177,7 +203,7 @@ mod tests {
         let mut draw = Stream::new(&[8]);
         for shift in [0.0, 0.2, 0.4] {
             let differences: Vec<f64> = (0..50).map(|_| draw.normal() + shift).collect();
-            let exact = wilcoxon(&differences);
+            let exact = wilcoxon(&differences, Alternative::TwoSided);
             let mut sorted = differences.clone();
             sorted.sort_by(|one, other| one.abs().total_cmp(&other.abs()));
             let approximate = tails::normal(SignedRanks::of(&sorted).z());
@@ -188,7 +214,7 @@ mod tests {
     #[test]
     fn equal_systems_have_a_p_value_of_one() {
         for count in [0, 1, 13, 14, 200] {
-            let test = wilcoxon(&vec![0.0; count]);
+            let test = wilcoxon(&vec![0.0; count], Alternative::TwoSided);
             assert_eq!((test.p, test.count, test.statistic()), (1.0, 0, 0.0), "{count}");
         }
     }

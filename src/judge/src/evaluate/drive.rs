@@ -73,7 +73,7 @@ impl EvaluationDriver<'_> {
     }
 
     /// Evaluates all queries in other processes, with the same results as [`EvaluationDriver::judge`].
-    pub fn judge_by(
+    pub(crate) fn judge_by(
         &self,
         remote: &dyn RemoteEvaluator,
         input: &EvaluationInput<'_>,

@@ -1,7 +1,7 @@
 //! Reads labels from a source other than the ranking: a dataset, or a file of relevance judgments in the TREC format
 //! (qrels).
 
-use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
+use super::rows::{FIRST_JUDGMENT_ROW, RankingColumns};
 use super::scores::LabelColumns;
 use super::trec;
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
@@ -70,7 +70,7 @@ fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Resu
             ));
         }
         let rows = columns.rows();
-        let judgments = RowColumns {
+        let judgments = RankingColumns {
             query_ids: columns.query_ids,
             doc_ids: columns.doc_ids,
             labels: columns.labels,

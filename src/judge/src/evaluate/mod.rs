@@ -12,6 +12,8 @@ mod drive;
 mod job;
 mod judgments;
 mod lines;
+mod load;
+mod mapped_labels;
 mod predictions;
 mod remote;
 mod results;
@@ -27,14 +29,12 @@ mod worker;
 pub use curve::{CURVE, CurvePoint};
 pub use job::{JudgeRows, JudgedGroups};
 pub use judgments::Judgments;
+pub use load::{LoadedPredictions, load_predictions};
 pub use remote::{EvaluationInput, RemoteEvaluator};
 pub use results::{QueryResult, Results};
 pub use segments::SegmentJoin;
 pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
-pub use table::{
-    CONVENTION, METRICS, MetricsLayout, MetricsTable, PerQueryMetrics, RowOrigin, default_metrics,
-    per_query_metrics,
-};
+pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, RowOrigin, default_metrics};
 
 use crate::plan::{BatchIterator, Engine, OpenReader};
 use arrow::array::RecordBatch;
@@ -42,6 +42,7 @@ use drive::EvaluationDriver;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
@@ -88,6 +89,8 @@ pub struct EvaluateRequest {
     pub metrics: Vec<Metric>,
     /// Convention, which is the set of rules by which all metrics are computed.
     pub convention: Convention,
+    /// Map of labels to others, which are evaluated; `None` if labels are used as they are.
+    pub label_map: Option<LabelMap>,
     /// Source of the labels; `None` if the ranking itself has labels.
     pub judgments: Option<Judgments>,
     /// Whether queries with judgments but without ranked documents count as queries with an empty ranking. Otherwise
@@ -116,6 +119,7 @@ impl EvaluateRequest {
         EvaluateRequest {
             metrics,
             convention,
+            label_map: None,
             judgments: None,
             complete: false,
             by: None,
@@ -148,7 +152,14 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
     };
     let run = request.run.as_ref().map(|(location, _)| location);
     let judge = |readers: Vec<OpenReader>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
-        let readers = readers.into_iter().map(|reader| metered(reader, request.meter.clone())).collect();
+        let readers = readers.into_iter().map(|reader| {
+            let reader = metered(reader, request.meter.clone());
+            match &request.label_map {
+                Some(map) => mapped_labels::mapped(reader, map.clone(), ranking.location().to_string()),
+                None => reader,
+            }
+        });
+        let readers = readers.collect();
         let mut plan = engine.scan(rows::schema(), readers)?;
         // Sorted rows are counted twice: when they are read and when they are evaluated.
         request.meter.begin(rows.map(|rows| rows * if sorted { 2 } else { 1 }));

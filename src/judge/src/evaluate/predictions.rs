@@ -1,6 +1,6 @@
 //! Reads predictions from Parquet files: planetree's own tables, and other files with the same columns.
 
-use super::rows::RowColumns;
+use super::rows::RankingColumns;
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::suggest;
-use planetree_data::table::provenance::are_of_training_rows;
+use planetree_data::table::provenance::{DATASET, TRAINED_ON, are_of_training_rows};
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
@@ -21,6 +21,9 @@ pub struct Predictions {
     columns: PredictionColumns,
     /// Whether the model was trained on the rows of these predictions.
     pub seen_in_training: bool,
+    /// Fingerprints of the predicted datasets and of the training datasets, separated by commas, as the file records
+    /// them.
+    pub fingerprints: [Option<String>; 2],
 }
 
 /// The columns to read from the file, and the position of each needed column among them.
@@ -41,7 +44,8 @@ impl Predictions {
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
         let columns = PredictionColumns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training: false }) // only the verifying process knows this
+        // Only the verifying process knows the origin.
+        Ok(Predictions { file, columns, seen_in_training: false, fingerprints: [None, None] })
     }
 
     /// Returns the location of the file.
@@ -60,7 +64,7 @@ impl Predictions {
     }
 
     /// Returns a reader of one row group.
-    pub fn group_reader(&self, group: usize) -> OpenReader {
+    pub(crate) fn group_reader(&self, group: usize) -> OpenReader {
         self.reader(vec![group], BATCH_ROWS)
     }
 
@@ -69,10 +73,12 @@ impl Predictions {
         let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; for text scores, use --scores and --data; for TREC \
              runs, --run";
         let mut seen_in_training = false;
+        let mut fingerprints = [None, None];
         let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
             AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => {
                 seen_in_training = are_of_training_rows(|key| table.metadata(key));
+                fingerprints = [DATASET, TRAINED_ON].map(|key| table.metadata(key).map(str::to_owned));
                 table.file().clone()
             }
             AnyParquet::Ours(table) => {
@@ -85,7 +91,7 @@ impl Predictions {
             }
         };
         let columns = PredictionColumns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training })
+        Ok(Predictions { file, columns, seen_in_training, fingerprints })
     }
 
     /// Returns the number of rows.
@@ -100,7 +106,7 @@ impl Predictions {
     }
 
     /// Returns up to `count` readers, each of which reads some of the row groups, for rows that will be sorted.
-    pub fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
+    pub(crate) fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
         let count = count.min(self.file.groups()).max(1);
         let groups = |reader| (reader..self.file.groups()).step_by(count).collect();
         (0..count).map(|reader| self.reader(groups(reader), SORT_ROWS)).collect()
@@ -184,7 +190,7 @@ impl PredictionColumns {
             Some(place) => converted(batch, place, &DataType::Float32, location)?,
             None => arrow::array::new_null_array(&DataType::Float32, batch.num_rows()),
         };
-        RowColumns {
+        RankingColumns {
             query_ids,
             doc_ids: text(self.document)?,
             labels: labels.as_primitive::<Float32Type>().clone(),
@@ -197,7 +203,7 @@ impl PredictionColumns {
 }
 
 /// Creates the error for a missing column, which suggests a similar name or lists all columns.
-pub fn no_such_column<'n>(
+pub(crate) fn no_such_column<'n>(
     location: &Location,
     name: &str,
     names: impl Iterator<Item = &'n str> + Clone,

@@ -1,4 +1,4 @@
-//! Defines the interface for evaluating predictions in other processes, which run the same code on single row groups.
+//! Defines the interface for evaluating predictions in other processes, which run the same code one row group at a time.
 
 use super::predictions::Predictions;
 use super::text_predictions::format_of;
@@ -43,6 +43,7 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
         (Ranking::Scores { .. }, _) => refuse("text scores"),
         (Ranking::Run(_), _) => refuse("TREC runs"),
         (_, Some(_)) => refuse("rankings with separate labels"),
+        (_, None) if request.label_map.is_some() => refuse("rankings with a label map"),
         (Ranking::Predictions(location), None) if format_of(location)?.is_some() => {
             refuse("text predictions")
         }

@@ -134,7 +134,7 @@ impl Results {
     }
 
     /// Returns the same results with the queries in the order of their first rows.
-    pub fn in_input_order(&self) -> Results {
+    pub(crate) fn in_input_order(&self) -> Results {
         let mut order: Vec<usize> = (0..self.queries()).collect();
         order.sort_by_key(|query| self.first_rows[*query]);
         let mut sorted = Results::new(self.width);
@@ -162,7 +162,7 @@ pub struct SeenQueries(HashSet<u128>);
 
 impl SeenQueries {
     /// Records a query. Returns `true` if the query was not seen before.
-    pub fn is_new(&mut self, name: &str) -> bool {
+    pub(crate) fn is_new(&mut self, name: &str) -> bool {
         self.0.insert(xxh3_128(name.as_bytes()))
     }
 }

@@ -9,7 +9,7 @@ use planetree_base::error::{Error, Result};
 use std::sync::{Arc, LazyLock};
 
 /// Row number of the first judgment. It is so high that judgments sort after the rows of the ranking.
-pub const FIRST_JUDGMENT_ROW: u64 = 1 << 62;
+pub(crate) const FIRST_JUDGMENT_ROW: u64 = 1 << 62;
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(vec![
@@ -28,7 +28,7 @@ pub fn schema() -> &'static SchemaRef {
 }
 
 /// The columns of a batch of rows.
-pub struct RowColumns {
+pub struct RankingColumns {
     /// Query ids.
     pub query_ids: StringArray,
     /// Document ids; null if unknown.
@@ -43,7 +43,7 @@ pub struct RowColumns {
     pub segments: Option<StringArray>,
 }
 
-impl RowColumns {
+impl RankingColumns {
     /// Builds a batch whose rows are numbered consecutively from `first_row`.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
@@ -52,7 +52,7 @@ impl RowColumns {
     }
 
     /// Builds a batch with the given row numbers.
-    pub fn with_numbers(self, numbers: UInt64Array) -> Result<RecordBatch> {
+    pub(crate) fn with_numbers(self, numbers: UInt64Array) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
         let columns: Vec<ArrayRef> = vec![
             Arc::new(self.query_ids),
@@ -67,7 +67,7 @@ impl RowColumns {
     }
 }
 
-/// The columns of a batch that was built by [`RowColumns`].
+/// The columns of a batch that was built by [`RankingColumns`].
 pub struct RowView<'a> {
     /// Query ids.
     pub query_ids: &'a StringArray,
@@ -84,7 +84,7 @@ pub struct RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Borrows the columns of a batch that was built by [`RowColumns`].
+    /// Borrows the columns of a batch that was built by [`RankingColumns`].
     pub fn of(batch: &'a RecordBatch) -> Self {
         RowView {
             query_ids: batch.column(0).as_string(),
@@ -97,7 +97,7 @@ impl<'a> RowView<'a> {
     }
 
     /// Returns the end of the consecutive rows that start at `start` and belong to the same query.
-    pub fn query_end(&self, start: usize) -> usize {
+    pub(crate) fn query_end(&self, start: usize) -> usize {
         let name = self.query_ids.value(start);
         let rows = self.query_ids.len();
         (start + 1..rows).find(|row| self.query_ids.value(*row) != name).unwrap_or(rows)

@@ -3,14 +3,14 @@
 
 use super::lines::TextLines;
 use super::predictions::no_such_column;
-use super::rows::RowColumns;
+use super::rows::RankingColumns;
 use crate::plan::{BatchIterator, OpenReader};
 use arrow::array::{Array, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_data::dataset::{DatasetReader, GroupReader};
+use planetree_data::dataset::{DatasetReader, GroupReader, unexpected_columns};
 use std::sync::Arc;
 
 /// Returns a reader of the rows of a dataset, with scores from a text file.
@@ -45,7 +45,7 @@ impl ScoredRows {
         }
         let first_row = self.first_row;
         self.first_row += group.rows() as u64;
-        RowColumns {
+        RankingColumns {
             query_ids: columns.query_ids,
             doc_ids: columns.doc_ids,
             labels: columns.labels,
@@ -129,7 +129,7 @@ impl LabelColumns {
                 let place = place.ok_or_else(|| no_such_column(location, by, names.iter().copied()))?;
                 let column = group.read(place..place + 1)?;
                 let column =
-                    cast(column.column(0), &DataType::Utf8).map_err(|_| invalid_dataset(location))?;
+                    cast(column.column(0), &DataType::Utf8).map_err(|_| unexpected_columns(location))?;
                 Some(column.as_string::<i32>().clone())
             }
             None => None,
@@ -145,7 +145,7 @@ impl LabelColumns {
             (Some(query_ids), Some(doc_ids), Some(labels)) => {
                 Ok(LabelColumns { query_ids, doc_ids, labels, segments: None })
             }
-            _ => Err(invalid_dataset(location)),
+            _ => Err(unexpected_columns(location)),
         }
     }
 
@@ -153,8 +153,4 @@ impl LabelColumns {
     pub fn rows(&self) -> usize {
         self.query_ids.len()
     }
-}
-
-fn invalid_dataset(location: &Location) -> Error {
-    Error::place(location, "malformed dataset: unexpected columns", "convert the data again")
 }

@@ -1,15 +1,14 @@
-//! Writes and reads metrics tables, which have one row per query, or per system and query. The commands `evaluate`
-//! and `cv` write such tables; comparisons and reports read them.
+//! Writes metrics tables, which have one row per query, or per system and query. The commands `evaluate` and `cv`
+//! write such tables; comparisons and reports read them.
 
-use super::results::{QueryResult, Results};
-use super::{CURVE, DEFAULT_METRICS, EvaluateRequest, Ranking, evaluate};
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema, SchemaRef};
+use super::results::Results;
+use super::{CURVE, DEFAULT_METRICS};
+use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_base::suggest;
-use planetree_data::table::{TableKind, TableReader, TableWriter};
+use planetree_data::LabelMap;
+use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
@@ -28,6 +27,8 @@ pub struct MetricsLayout<'a> {
     pub metrics: &'a [Metric],
     /// Convention by which all metrics are computed.
     pub convention: &'a Convention,
+    /// Map of the labels that were evaluated, if any.
+    pub label_map: Option<&'a LabelMap>,
     /// Whether there is a column `segment`.
     pub segments: bool,
     /// Whether there is a column `system`.
@@ -58,7 +59,7 @@ pub struct MetricsTable<'a> {
 impl<'a> MetricsTable<'a> {
     /// Creates a table with this layout.
     pub fn create(location: &Location, layout: MetricsLayout<'a>) -> Result<Self> {
-        let MetricsLayout { metrics, convention, segments, systems, folds, curve } = layout;
+        let MetricsLayout { metrics, convention, label_map, segments, systems, folds, curve } = layout;
         let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
@@ -75,6 +76,9 @@ impl<'a> MetricsTable<'a> {
         let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
         writer.set_metadata(CONVENTION, convention.to_string());
         writer.set_metadata(METRICS, names.join(","));
+        if let Some(map) = label_map {
+            writer.set_metadata(LabelMap::KEY, map.to_string());
+        }
         if let Some(varied) = curve {
             writer.set_metadata(CURVE, varied.to_owned());
         }
@@ -122,111 +126,7 @@ impl<'a> MetricsTable<'a> {
     }
 }
 
-/// Metric values of every query, and the convention by which they were computed.
-pub struct PerQueryMetrics {
-    /// The metrics, in the order of the columns of `results`.
-    pub metrics: Vec<Metric>,
-    /// Convention by which all metrics are computed.
-    pub convention: Convention,
-    /// The values of all queries.
-    pub results: Results,
-}
-
-/// Reads the values of every query from a metrics table, or computes them from predictions.
-///
-/// If `metrics` is empty, all metrics of the table are read, or the default metrics are computed. If `convention` is
-/// `None`, the convention of the table applies, or the default convention for predictions.
-pub fn per_query_metrics(
-    location: &Location,
-    metrics: &[Metric],
-    convention: Option<&Convention>,
-) -> Result<PerQueryMetrics> {
-    if TableReader::kind_of(location)? == Some(TableKind::Metrics) {
-        return read(&TableReader::open(location, TableKind::Metrics)?, metrics, convention);
-    }
-    let metrics = if metrics.is_empty() { default_metrics()? } else { metrics.to_vec() };
-    let convention = convention.cloned().unwrap_or_default();
-    let request = EvaluateRequest::new(metrics.clone(), convention.clone());
-    let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
-    Ok(PerQueryMetrics { metrics, convention, results })
-}
-
 /// Parses [`DEFAULT_METRICS`].
 pub fn default_metrics() -> Result<Vec<Metric>> {
     DEFAULT_METRICS.split(',').map(str::parse).collect()
-}
-
-fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>) -> Result<PerQueryMetrics> {
-    let location = table.location();
-    let faulty = |problem: String| {
-        Error::place(location, problem, "recreate the file with `planetree evaluate --output`")
-    };
-    let written = table.metadata(CONVENTION).unwrap_or_default();
-    let stored: Convention =
-        written.parse().map_err(|error: Error| faulty(format!("unknown convention: {error}")))?;
-    if let Some(requested) = convention.filter(|requested| **requested != stored) {
-        return Err(Error::place(
-            location,
-            format_args!("the metrics follow convention {stored}, not {requested}"),
-            format_args!(
-                "omit --convention, or evaluate the predictions again with --convention {requested}"
-            ),
-        ));
-    }
-    if table.schema().column_with_name("system").is_some() {
-        return Err(Error::place(
-            location,
-            "the table contains several systems",
-            "evaluate each system into its own file",
-        ));
-    }
-    let names: Vec<&str> =
-        table.metadata(METRICS).unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect();
-    let metrics = match metrics {
-        [] => names.iter().map(|name| name.parse()).collect::<Result<Vec<Metric>>>()?,
-        metrics => metrics.to_vec(),
-    };
-    let shown: Vec<String> = metrics.iter().map(Metric::to_string).collect();
-    if let Some(absent) = shown.iter().find(|name| table.schema().column_with_name(name).is_none()) {
-        let otherwise = format!(
-            "choose one of {}, or evaluate the predictions again with --metrics {absent}",
-            names.join(", ")
-        );
-        let near = suggest::nearest(absent, names.iter().copied());
-        return Err(Error::place(
-            location,
-            format_args!("no metric {absent}"),
-            suggest::did_you_mean(&near, &otherwise),
-        ));
-    }
-    let mut results = Results::new(metrics.len());
-    for batch in table.batches() {
-        let batch = batch?;
-        let column = |name: &str, kind: &DataType| {
-            let column = batch.column_by_name(name).ok_or_else(|| faulty(format!("no column {name}")))?;
-            cast(column, kind).map_err(|error| faulty(format!("column {name}: {error}")))
-        };
-        let queries = column("query_id", &DataType::Utf8)?;
-        let (documents, relevant) =
-            (column("documents", &DataType::Int32)?, column("relevant", &DataType::Int32)?);
-        let (documents, relevant) =
-            (documents.as_primitive::<Int32Type>(), relevant.as_primitive::<Int32Type>());
-        let values: Vec<ArrayRef> =
-            shown.iter().map(|name| column(name, &DataType::Float64)).collect::<Result<_>>()?;
-        let mut row_values = vec![None; values.len()];
-        for (row, name) in queries.as_string::<i32>().iter().enumerate() {
-            for (value, column) in row_values.iter_mut().zip(&values) {
-                let column = column.as_primitive::<Float64Type>();
-                *value = column.is_valid(row).then(|| column.value(row));
-            }
-            results.push(&QueryResult {
-                name: name.unwrap_or_default(),
-                documents: documents.value(row).max(0) as usize,
-                relevant: relevant.value(row).max(0) as usize,
-                first_row: row as u64,
-                values: &row_values,
-            });
-        }
-    }
-    Ok(PerQueryMetrics { metrics, convention: stored, results })
 }

@@ -1,8 +1,9 @@
-//! Tests that results computed from predictions equal the results read back from the metrics table.
+//! Tests results computed from predictions, and the metrics table that contains them.
 
 use super::*;
-use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
-use planetree_data::table::{TableKind, TableWriter};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::Float64Type;
+use planetree_data::table::{TableKind, TableReader, TableWriter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,15 +28,15 @@ fn metrics(names: &str) -> Vec<Metric> {
 #[test]
 fn a_hand_checked_case() {
     let root = tempfile::tempdir().unwrap();
-    let found = per_query_metrics(&predictions(root.path()), &metrics("ndcg@3,mrr"), None).unwrap();
-    let results = &found.results;
+    let ranking = Ranking::Predictions(predictions(root.path()));
+    let request = EvaluateRequest::new(metrics("ndcg@3,mrr"), Convention::default());
+    let results = evaluate(&ranking, &request).unwrap();
     assert_eq!(results.names().collect::<Vec<_>>(), ["b", "a", "c"]);
     assert_eq!((&results.documents, &results.relevant), (&vec![3, 2, 1], &vec![2, 0, 1]));
     assert!((results.value(0, 0).unwrap() - 0.5869).abs() < 5e-5);
     assert_eq!(results.column(1).collect::<Vec<_>>(), [Some(0.5), Some(0.0), Some(1.0)]);
-    let letor: Convention = "letor4".parse().unwrap();
-    let found = per_query_metrics(&predictions(root.path()), &metrics("ndcg@3"), Some(&letor)).unwrap();
-    assert!((found.results.value(0, 0).unwrap() - 0.7232).abs() < 5e-5);
+    let request = EvaluateRequest::new(metrics("ndcg@3"), "letor4".parse().unwrap());
+    assert!((evaluate(&ranking, &request).unwrap().value(0, 0).unwrap() - 0.7232).abs() < 5e-5);
 }
 
 #[test]
@@ -48,33 +49,28 @@ fn a_metrics_table_reads_back_as_the_same_results() {
     request.gains = true;
     let results = evaluate(&Ranking::Predictions(location), &request).unwrap();
     assert_eq!(results.value(1, 1), None, "a skipped query");
-    let table = |name: &str, systems: bool| {
-        let location = Location::Local(root.path().join(name));
-        let (metrics, convention) = (wanted.as_slice(), &convention);
-        let layout =
-            MetricsLayout { metrics, convention, segments: false, systems, folds: false, curve: None };
-        let mut table = MetricsTable::create(&location, layout).unwrap();
-        table.write(&results, RowOrigin { system: "one", fold: 0 }).unwrap();
-        table.finish().unwrap();
-        location
+    let location = Location::Local(root.path().join("metrics"));
+    let layout = MetricsLayout {
+        metrics: &wanted,
+        convention: &convention,
+        label_map: None,
+        segments: false,
+        systems: false,
+        folds: false,
+        curve: None,
     };
-    let location = table("metrics", false);
-    let all = per_query_metrics(&location, &[], None).unwrap();
-    assert_eq!((&all.metrics, &all.convention), (&wanted, &convention));
-    assert!(all.results.names().eq(results.names()));
-    for metric in 0..3 {
-        assert!(all.results.column(metric).eq(results.column(metric)));
+    let mut table = MetricsTable::create(&location, layout).unwrap();
+    table.write(&results, RowOrigin { system: "one", fold: 0 }).unwrap();
+    table.finish().unwrap();
+    let table = TableReader::open(&location, TableKind::Metrics).unwrap();
+    assert_eq!(table.metadata(CONVENTION), Some(convention.to_string().as_str()));
+    assert_eq!(table.metadata(METRICS), Some("err,ndcg@2,map"));
+    let batches: Vec<RecordBatch> = table.batches().collect::<Result<_>>().unwrap();
+    let [batch] = &batches[..] else { panic!("one batch") };
+    let names = batch.column_by_name("query_id").unwrap().as_string::<i32>();
+    assert!(names.iter().flatten().eq(results.names()));
+    for (metric, name) in wanted.iter().enumerate() {
+        let column = batch.column_by_name(&name.to_string()).unwrap().as_primitive::<Float64Type>();
+        assert!(column.iter().eq(results.column(metric)), "{name}");
     }
-    let some = per_query_metrics(&location, &metrics("map"), Some(&convention)).unwrap();
-    assert!(some.results.column(0).eq(results.column(2)));
-    let problem = |location: &Location, names: &str, convention: Option<&Convention>| {
-        let error = per_query_metrics(location, &metrics(names), convention).err().unwrap();
-        format!("{error} / {}", error.remedy().unwrap_or_default())
-    };
-    let found = problem(&location, "ndcg@10", None);
-    assert!(found.contains("no metric ndcg@10 / "), "{found}");
-    let found = problem(&location, "map", Some(&Convention::default()));
-    assert!(found.contains("follow convention planetree,empty=skip, not planetree"), "{found}");
-    let found = problem(&table("several", true), "map", None);
-    assert!(found.contains("several systems"), "{found}");
 }

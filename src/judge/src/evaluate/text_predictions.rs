@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 /// Returns the format of text predictions; `None` for Parquet files and for unknown extensions.
-pub fn format_of(location: &Location) -> Result<Option<FileFormat>> {
+pub(crate) fn format_of(location: &Location) -> Result<Option<FileFormat>> {
     let Some(format) = text_format(location) else { return Ok(None) };
     let Some(size) = location.size()? else { return Ok(None) };
     // A Parquet file is recognised by its first bytes, whatever its name.
@@ -25,7 +25,7 @@ pub fn format_of(location: &Location) -> Result<Option<FileFormat>> {
 pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> OpenReader {
     let (location, by) = (location.clone(), by.map(str::to_owned));
     Arc::new(move || {
-        let mut rows = TextRows::open(&location, format, by.as_deref())?;
+        let mut rows = TextPredictions::open(&location, format, by.as_deref())?;
         let mut is_done = false;
         Ok(Box::new(std::iter::from_fn(move || {
             let batch = (!is_done).then(|| rows.next_batch()).transpose();
@@ -48,7 +48,7 @@ trait CellReader: Send {
     fn fault(&self, problem: String, remedy: &str) -> Error;
 }
 
-struct TextRows {
+struct TextPredictions {
     location: Location,
     cells: Box<dyn CellReader>,
     columns: PredictionColumns,
@@ -57,7 +57,7 @@ struct TextRows {
     first_row: u64,
 }
 
-impl TextRows {
+impl TextPredictions {
     fn open(location: &Location, format: FileFormat, by: Option<&str>) -> Result<Self> {
         let (_, input) = decompress(location.open()?).map_err(|error| Error::io(location, "read", error))?;
         let input = BufReader::with_capacity(256 << 10, input);
@@ -78,7 +78,7 @@ impl TextRows {
         let columns = PredictionColumns::find(&whole, location, by)?;
         let read = columns.read.iter().map(|place| whole.field(*place).clone());
         let schema = Arc::new(Schema::new(read.collect::<Vec<_>>()));
-        Ok(TextRows { location: location.clone(), cells, columns, schema, first_row: 0 })
+        Ok(TextPredictions { location: location.clone(), cells, columns, schema, first_row: 0 })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -3,7 +3,7 @@
 //! the rank in a run is ignored and the order is determined by the scores.
 
 use super::lines::TextLines;
-use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
+use super::rows::{FIRST_JUDGMENT_ROW, RankingColumns};
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, Float32Array, Float64Array, RecordBatch, StringArray, StringBuilder, UInt64Array};
 use planetree_base::error::{Error, Result};
@@ -12,12 +12,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Returns a reader of a run. Its rows have scores but no labels.
-pub fn run_reader(location: &Location) -> OpenReader {
+pub(crate) fn run_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Run)
 }
 
 /// Returns a reader of relevance judgments. Its rows have labels but no scores.
-pub fn qrels_reader(location: &Location) -> OpenReader {
+pub(crate) fn qrels_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Qrels)
 }
 
@@ -88,7 +88,7 @@ fn next_batch(lines: &mut TextLines, format: TrecFormat) -> Result<Option<Record
             numbers.iter().map(|number| FIRST_JUDGMENT_ROW + number).collect(),
         ),
     };
-    RowColumns {
+    RankingColumns {
         query_ids: queries.finish(),
         doc_ids: documents.finish(),
         labels,
@@ -101,7 +101,7 @@ fn next_batch(lines: &mut TextLines, format: TrecFormat) -> Result<Option<Record
 }
 
 /// Creates a run file. An existing file is replaced only if it is a run with the same tag.
-pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
+pub(crate) fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
     let (_, compression) = RUN_FORMATS.of(location)?;
     let is_ours = move |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -128,7 +128,9 @@ pub fn write_run(text: &mut Vec<u8>, ranked: &RankedQuery<'_>, tag: &str) -> Res
     let invalid = |what: &str, name: &str| {
         Error::place(
             format_args!("query {query:?}"),
-            format_args!("{what} {name:?} is empty or contains white space, which a run cannot express"),
+            format_args!(
+                "{what} {name:?} is empty or contains white space, which the TREC run format does not allow"
+            ),
             "omit --write-run, or choose a name without white space",
         )
     };
@@ -144,7 +146,7 @@ pub fn write_run(text: &mut Vec<u8>, ranked: &RankedQuery<'_>, tag: &str) -> Res
         if documents.is_null(row) {
             return Err(Error::place(
                 format_args!("query {query:?}"),
-                "a document has no doc_id, which a run requires",
+                "a document has no doc_id, which a TREC run requires",
                 "omit --write-run, or evaluate predictions with doc_id",
             ));
         }

@@ -76,7 +76,7 @@ impl<'s> QueryJudge<'s> {
     }
 
     /// Evaluates all queries except the first and the last.
-    pub fn judge_batches(
+    pub(crate) fn judge_batches(
         mut self,
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<PartialEvaluation> {
@@ -126,7 +126,7 @@ impl<'s> QueryJudge<'s> {
     }
 
     /// Evaluates all queries in these batches. No query may continue before or after them.
-    pub fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
+    pub(crate) fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
         let joined = concat_batches(first.schema_ref(), batches).map_err(|error| {
             Error::place(

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Rows per batch of a sort.
-pub const SORT_ROWS: usize = 1 << 12;
+pub(crate) const SORT_ROWS: usize = 1 << 12;
 
 /// Rows per batch of a sort with little memory. Such a sort needs smaller batches, because a merge holds two batches
 /// of each of its inputs in memory.

@@ -8,8 +8,9 @@
 mod presets;
 mod switches;
 
-pub use presets::{ConventionPreset, presets};
-pub use switches::{Switch, switches};
+pub use presets::ConventionPreset;
+pub(crate) use presets::presets;
+pub(crate) use switches::switches;
 
 use super::discount::Discount;
 use super::gain::{Gain, MOST_GAIN};
@@ -209,7 +210,7 @@ impl Convention {
     }
 
     /// Rejects labels without a gain: labels missing from a gain table, or for which a gain formula has no finite
-    /// value. If a metric adds up gains, labels with gains larger than [`MOST_GAIN`] are rejected too.
+    /// value. If a metric adds up gains, labels with gains larger than 1e30 are rejected too.
     pub fn check_labels(&self, metrics: &[Metric], labels: &[f32]) -> Result<(), Unfit> {
         let lacks = |label: f32| !label.is_nan() && !self.gain.has(label);
         let exceeds = |label: f32| !label.is_nan() && !self.gain.fits(label);

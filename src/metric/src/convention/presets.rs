@@ -6,7 +6,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 
 /// Name of the default preset.
-pub const DEFAULT: &str = "planetree";
+pub(super) const DEFAULT: &str = "planetree";
 
 /// A named convention.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ const PRESETS: [ConventionPreset; 14] = [
 ];
 
 /// Returns all presets, the default first.
-pub fn presets() -> &'static [ConventionPreset] {
+pub(crate) fn presets() -> &'static [ConventionPreset] {
     &PRESETS
 }
 

@@ -1,16 +1,14 @@
-//! Defines the table of all convention switches, each of which sets one rule. Parsing, printing and `--help` iterate
-//! over the table.
+//! Defines the table of all convention switches, each of which sets one rule. Parsing and printing iterate over the
+//! table.
 
 use super::*;
 
 /// One rule of a convention, written as `name=value`.
-pub struct Switch {
+pub(crate) struct Switch {
     /// Name; parsing ignores case.
     pub name: &'static str,
-    /// Valid values, for `--help` and error messages.
+    /// Valid values, for error messages.
     pub values: &'static str,
-    /// One-line description for `--help`.
-    pub help: &'static str,
     pub(super) read: fn(&mut Convention, &str) -> Result<(), String>,
     pub(super) print: fn(&Convention) -> String,
 }
@@ -20,35 +18,30 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "gain",
         values: "exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1",
-        help: "gain of a label, for NDCG and DCG",
         read: |convention, text| Gain::parse(text).map(|gain| convention.gain = gain),
         print: |convention| convention.gain.to_string(),
     },
     Switch {
         name: "discount",
         values: "log2, letor, power:BETA, log2^ALPHA",
-        help: "rank discount",
         read: |convention, text| known(Discount::parse(text)).map(|discount| convention.discount = discount),
         print: |convention| convention.discount.to_string(),
     },
     Switch {
         name: "depth",
         values: "all, a depth such as 10",
-        help: "depth of NDCG and DCG without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.depth = depth),
         print: |convention| print_depth(convention.depth),
     },
     Switch {
         name: "binary_depth",
         values: "all, a depth such as 10",
-        help: "depth of MAP, MRR, P and recall without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.binary_depth = depth),
         print: |convention| print_depth(convention.binary_depth),
     },
     Switch {
         name: "empty",
-        values: "skip, a value such as 0 or 1",
-        help: "value of a query without relevant documents; also sets map_empty and recall_empty",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| {
             let empty = read_empty(text)?;
             (convention.empty, convention.map_empty, convention.recall_empty) = (empty, empty, empty);
@@ -58,29 +51,25 @@ const SWITCHES: [Switch; 17] = [
     },
     Switch {
         name: "map_empty",
-        values: "skip, a value such as 0 or 1",
-        help: "value of a query without relevant documents, for MAP only",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| read_empty(text).map(|empty| convention.map_empty = empty),
         print: |convention| print_empty(convention.map_empty),
     },
     Switch {
         name: "recall_empty",
-        values: "skip, a value such as 0 or 1",
-        help: "value of a query without relevant documents, for recall only",
+        values: "skip, or a number such as 0 or 1",
         read: |convention, text| read_empty(text).map(|empty| convention.recall_empty = empty),
         print: |convention| print_empty(convention.recall_empty),
     },
     Switch {
         name: "short",
         values: "truncate, pad, zero",
-        help: "queries of fewer than K documents: divide P@K by their number, by K, or also set NDCG@K to 0",
         read: |convention, text| word(&SHORT, text).map(|short| convention.short = short),
         print: |convention| name_of(&SHORT, convention.short),
     },
     Switch {
         name: "ties",
         values: "input, docid, average, worst, best, last",
-        help: "order of equal scores; also sets binary_ties",
         read: |convention, text| {
             let ties = word(&TIES, text)?;
             (convention.ties, convention.binary_ties) = (ties, ties);
@@ -91,14 +80,12 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "binary_ties",
         values: "input, docid, average, worst, best, last",
-        help: "order of equal scores, for MAP, MRR, P, recall and AUC only",
         read: |convention, text| word(&TIES, text).map(|ties| convention.binary_ties = ties),
         print: |convention| name_of(&TIES, convention.binary_ties),
     },
     Switch {
         name: "relevant",
         values: "a minimum label such as 1, above:LABEL",
-        help: "relevant labels, for MAP, MRR, P, recall and AUC",
         read: |convention, text| {
             let threshold = match text.strip_prefix("above:") {
                 Some(label) => number(label).map(Threshold::Above),
@@ -114,21 +101,18 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "map_normaliser",
         values: "relevant, depth, found",
-        help: "denominator of MAP: all relevant documents, min(relevant, K), or those in the top K",
         read: |convention, text| word(&NORMALISER, text).map(|value| convention.map_normaliser = value),
         print: |convention| name_of(&NORMALISER, convention.map_normaliser),
     },
     Switch {
         name: "map_depth",
         values: "k, all",
-        help: "depth of MAP@K: K documents, or always the whole list",
         read: |convention, text| word(&MAP_DEPTH, text).map(|whole| convention.map_whole = whole),
         print: |convention| name_of(&MAP_DEPTH, convention.map_whole),
     },
     Switch {
         name: "err_grade",
         values: "the highest grade such as 4, label",
-        help: "ERR: stopping probability (2^label - 1)/2^grade, or the label itself",
         read: |convention, text| {
             let grade = match text {
                 "label" => Some(ErrGrade::Label),
@@ -144,28 +128,25 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "err_depth",
         values: "all, a depth such as 10",
-        help: "depth of ERR without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.err_depth = depth),
         print: |convention| print_depth(convention.err_depth),
     },
     Switch {
         name: "ideal",
         values: "list, judgments",
-        help: "ideal order: of the ranked documents, or of all judged documents",
         read: |convention, text| word(&IDEAL, text).map(|ideal| convention.ideal = ideal),
         print: |convention| name_of(&IDEAL, convention.ideal),
     },
     Switch {
         name: "scores",
         values: "float64, float32",
-        help: "compare scores exactly, or rounded to float32",
         read: |convention, text| word(&WIDTH, text).map(|width| convention.scores = width),
         print: |convention| name_of(&WIDTH, convention.scores),
     },
 ];
 
 /// Returns all switches, in printing order.
-pub fn switches() -> &'static [Switch] {
+pub(crate) fn switches() -> &'static [Switch] {
     &SWITCHES
 }
 

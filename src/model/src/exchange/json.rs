@@ -253,6 +253,6 @@ fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
     }
     ImportError::new(
         format!("not a model in planetree's JSON: {error}"),
-        "name a file written by `planetree export`",
+        "use a file written by `planetree export`",
     )
 }

@@ -232,7 +232,7 @@ pub fn import(
     };
     let Some(import) = &format.import else {
         let problem = format!("models in the format {} cannot be imported", format.name);
-        return Err(failed(ImportError::new(problem, "name a file in another format")));
+        return Err(failed(ImportError::new(problem, "use a file in another format")));
     };
     let imported = (import.read)(&bytes, names).map_err(failed)?;
     match imported.model.fault() {

@@ -7,7 +7,7 @@ use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
-use planetree_data::dataset::DatasetReader;
+use planetree_data::dataset::{DatasetReader, unexpected_columns};
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -85,7 +85,9 @@ fn read(
         let names = group.names();
         let known = &reader.manifest().features;
         let first = names.len().checked_sub(known.len()).filter(|first| names[*first..] == *known);
-        let first = first.filter(|_| names.starts_with(&COLUMNS)).ok_or_else(|| malformed(reader))?;
+        let first = first
+            .filter(|_| names.starts_with(&COLUMNS))
+            .ok_or_else(|| unexpected_columns(reader.location()))?;
         let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
         columns.extend(plan.used.iter().map(|(column, _)| first + column));
         let batch_rows = match explainer.needs_queries() {
@@ -108,7 +110,7 @@ fn explain_batch(
     let text = |column: usize| batch.column(column).as_string_opt::<i32>().cloned();
     let numbers = |column: usize| batch.column(column).as_primitive_opt::<Float32Type>();
     let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), numbers(2)) else {
-        return Err(malformed(reader));
+        return Err(unexpected_columns(reader.location()));
     };
     let width = explainer.features();
     let values = plan.values(&batch.columns()[COLUMNS.len()..], reader)?;
@@ -122,8 +124,4 @@ fn explain_batch(
     }
     tasks.into_par_iter().for_each(|(rows, out)| explainer.explain_columns(&columns, rows, out));
     Ok(ExplainedRows { query_ids, doc_ids, labels: labels.clone(), contributions })
-}
-
-fn malformed(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

@@ -69,6 +69,9 @@ pub trait Family: Debug {
     /// rows.
     fn read_row(&mut self, row: ModelRow) -> Result<(), String>;
 
+    /// Replaces the index of every feature: `numbers` has the new index of each feature of the model.
+    fn renumber_features(&mut self, numbers: &[u32]);
+
     /// Returns everything that is stored in the header of the model file instead of its rows, as JSON.
     /// [`PartFamily::new`] is the inverse.
     fn settings(&self) -> Map<String, Value>;

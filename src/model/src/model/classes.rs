@@ -27,7 +27,7 @@ impl Model {
         }
         let bounds: Vec<_> = bounds.into_iter().collect();
         let is_chain = bounds.windows(2).all(|pair| pair[0].0.next == pair[1].0.at_most);
-        (is_chain && !bounds.is_empty()).then(|| ModelClasses { bounds, runs: runs.len() })
+        (is_chain && !bounds.is_empty()).then_some(ModelClasses { bounds, runs: runs.len() })
     }
 }
 

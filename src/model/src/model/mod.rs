@@ -4,6 +4,7 @@
 //! score = intercept + sum over the parts of weight * normalised value of the part
 //! ```
 
+mod blend;
 mod check;
 mod classes;
 mod example;
@@ -14,6 +15,7 @@ mod part;
 mod role;
 mod table;
 
+pub use blend::{BlendMember, blend};
 pub use classes::ModelClasses;
 #[doc(hidden)]
 pub use example::example;

@@ -57,6 +57,11 @@ impl Normalisation {
         }
     }
 
+    /// Returns the normalisation with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|normalisation| normalisation.name() == name)
+    }
+
     /// Normalises the values of one query's documents in place.
     pub fn apply(self, values: &mut [f64]) {
         if self == Normalisation::None {
@@ -72,13 +77,13 @@ impl Normalisation {
         match self {
             Normalisation::None => {}
             Normalisation::UnitVariance if range.0 < range.1 => {
-                let deviation = Spread::of(values, range).deviation * (range.1 - range.0);
+                let deviation = ScaledMoments::of(values, range).deviation * (range.1 - range.0);
                 values.iter_mut().for_each(|value| *value /= deviation);
             }
             Normalisation::UnitVariance => {}
             Normalisation::Z | Normalisation::Minmax if range.0 == range.1 => values.fill(0.0),
             Normalisation::Z => {
-                let Spread { mean, deviation } = Spread::of(values, range);
+                let ScaledMoments { mean, deviation } = ScaledMoments::of(values, range);
                 values.iter_mut().for_each(|value| *value = (scaled(*value, range) - mean) / deviation);
             }
             Normalisation::Minmax => values.iter_mut().for_each(|value| *value = scaled(*value, range)),
@@ -94,17 +99,17 @@ fn scaled(value: f64, (least, most): (f64, f64)) -> f64 {
 
 /// Mean and standard deviation of the values after they are scaled to the range from 0 to 1. Without scaling, the
 /// squares of very small differences would underflow to zero.
-struct Spread {
+struct ScaledMoments {
     mean: f64,
     deviation: f64,
 }
 
-impl Spread {
+impl ScaledMoments {
     fn of(values: &[f64], range: (f64, f64)) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().map(|value| scaled(*value, range)).sum::<f64>() / count;
         let squares = values.iter().map(|value| (scaled(*value, range) - mean).powi(2));
-        Spread { mean, deviation: (squares.sum::<f64>() / count).sqrt() }
+        ScaledMoments { mean, deviation: (squares.sum::<f64>() / count).sqrt() }
     }
 }
 

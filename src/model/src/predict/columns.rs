@@ -4,8 +4,8 @@
 use crate::model::Model;
 use arrow::array::{ArrayRef, AsArray, Float32Array};
 use arrow::datatypes::Float32Type;
-use planetree_base::error::{Error, Result};
-use planetree_data::dataset::{DatasetReader, FeatureMapping, KnownFeature};
+use planetree_base::error::Result;
+use planetree_data::dataset::{DatasetReader, FeatureMapping, KnownFeature, unexpected_columns};
 use std::borrow::Cow;
 
 /// The columns of a dataset that a model needs.
@@ -37,7 +37,9 @@ impl ColumnPlan {
     /// same order.
     pub fn values<'a>(&self, columns: &'a [ArrayRef], reader: &DatasetReader) -> Result<ColumnValues<'a>> {
         let values = self.used.iter().zip(columns).map(|((_, feature), column)| {
-            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| malformed(reader))?;
+            let column = column
+                .as_primitive_opt::<Float32Type>()
+                .ok_or_else(|| unexpected_columns(reader.location()))?;
             Ok((*feature, self.found.recoded(*feature, column)?))
         });
         Ok(ColumnValues(values.collect::<Result<_>>()?))
@@ -66,9 +68,4 @@ pub fn known_features(model: &Model, used: Option<&[u32]>) -> Vec<KnownFeature> 
         place: model.origin.to_string(),
     });
     features.collect()
-}
-
-/// Returns the error for a dataset whose columns differ from its manifest.
-pub fn malformed(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

@@ -1,6 +1,6 @@
 //! Scores one row group of a dataset.
 
-use super::columns::{ColumnPlan, malformed};
+use super::columns::ColumnPlan;
 use super::rank::ranks;
 use super::scorer::Scorer;
 use crate::family::RowValues;
@@ -10,7 +10,7 @@ use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
-use planetree_data::dataset::{DatasetReader, GroupId, GroupReader};
+use planetree_data::dataset::{DatasetReader, GroupId, GroupReader, unexpected_columns};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -175,7 +175,7 @@ impl GroupPredictor {
         let features = &reader.manifest().features;
         let names = group.names();
         let first = names.len().checked_sub(features.len()).filter(|first| names[*first..] == *features);
-        let first = first.ok_or_else(|| malformed(reader))?;
+        let first = first.ok_or_else(|| unexpected_columns(reader.location()))?;
         let plan = &self.plan;
         if plan.used.is_empty() {
             return sink(0, group.rows(), &[]);
@@ -189,7 +189,7 @@ impl GroupPredictor {
             let values = plan.values(batch.columns(), reader)?;
             let rows = batch.num_rows();
             if done + rows > group.rows() {
-                return Err(malformed(reader));
+                return Err(unexpected_columns(reader.location()));
             }
             sink(done, rows, &values.by_feature(width))?;
             done += rows;
@@ -222,7 +222,8 @@ pub struct TimedGroup<T> {
 /// Returns the index of the first row of each query in a group, followed by the number of rows in the group.
 fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
     let queries = group.read(0..1)?;
-    Ok(bounds_of(queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?))
+    let queries = queries.column(0).as_string_opt::<i32>();
+    Ok(bounds_of(queries.ok_or_else(|| unexpected_columns(reader.location()))?))
 }
 
 /// Returns the index of the first row of each query, followed by the number of rows.
@@ -236,7 +237,11 @@ pub fn bounds_of(queries: &StringArray) -> Vec<usize> {
 fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;
-    let query = rows.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?.value(row);
+    let query = rows
+        .column(0)
+        .as_string_opt::<i32>()
+        .ok_or_else(|| unexpected_columns(reader.location()))?
+        .value(row);
     Err(Error::place(
         reader.location(),
         format_args!("the score of row {} (query {query}) {NOT_FINITE}", group.first_row() + row as u64 + 1),
@@ -262,7 +267,7 @@ pub(super) fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Resul
     /// The first columns of every dataset.
     const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
     if !group.names().starts_with(&COLUMNS) {
-        return Err(malformed(reader));
+        return Err(unexpected_columns(reader.location()));
     }
     group.read(0..COLUMNS.len())
 }
@@ -276,7 +281,7 @@ pub(super) fn ranked_rows(
     let text = |column: usize| rows.column(column).as_string_opt::<i32>().cloned();
     let labels = rows.column(2).as_primitive_opt::<Float32Type>().cloned();
     let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), labels) else {
-        return Err(malformed(reader));
+        return Err(unexpected_columns(reader.location()));
     };
     let ranks = ranks(&query_ids, &scores);
     Ok(PredictedGroup { query_ids, doc_ids, labels, scores, ranks, parts: Vec::new() })

@@ -38,7 +38,7 @@ pub struct PermutationImportance {
     pub ndcg: f64,
     /// RMSE without permutation.
     pub rmse: f64,
-    /// The features by descending increase of the RMSE.
+    /// The features, sorted by increase in RMSE, largest first.
     pub features: Vec<PermutedFeature>,
     /// Warnings about features or categories that the dataset or the model lacks.
     pub warnings: Vec<String>,

@@ -50,6 +50,17 @@ impl PredictionsTable {
         self.finish_with(model_file, datasets)
     }
 
+    /// Completes a table whose scores are not those of a single model. `fingerprints` are those of the predicted datasets
+    /// and of the training datasets, where they are known.
+    pub fn finish_blend(mut self, fingerprints: &[Vec<String>; 2]) -> Result<()> {
+        for (key, fingerprints) in [DATASET, TRAINED_ON].into_iter().zip(fingerprints) {
+            if !fingerprints.is_empty() {
+                self.0.set_metadata(key, fingerprints.join(","));
+            }
+        }
+        self.0.finish()
+    }
+
     fn finish_with<'a>(
         mut self,
         model_file: &Location,

@@ -6,7 +6,7 @@ use super::queries::{documents_table, query_details};
 use crate::chart::{Axis, Chart, CountSeries, IntervalRow, StackRow, legend, rounded};
 use crate::documents::QueryList;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
-use crate::material::{Comparison, Material, QuerySet};
+use crate::material::{Material, QuerySet, QuerySetComparison};
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
@@ -20,7 +20,7 @@ const POINTS: usize = 1500;
 const BINS: usize = 21;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {
         match &set.comparison {
@@ -46,7 +46,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
 }
 
 /// Describes the result of a comparison in a sentence that names the better system first.
-pub fn verdict(pair: &PairComparison, names: &[&str], material: &Material) -> Html {
+pub(super) fn verdict(pair: &PairComparison, names: &[&str], material: &Material) -> Html {
     let metric = material.judging.metric;
     let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
     let said = if pair.wins + pair.losses == 0 {
@@ -69,7 +69,7 @@ pub fn verdict(pair: &PairComparison, names: &[&str], material: &Material) -> Ht
     Html::classed("div", &format!("verdict {class}"), badge.and(Html::element("span", &[], Html::text(said))))
 }
 
-fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &mut Page) -> Html {
+fn of_set(material: &Material, set: &QuerySet, comparison: &QuerySetComparison, page: &mut Page) -> Html {
     let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
     let metric = material.judging.metric.to_string();
     let mut html = Html::new();
@@ -116,7 +116,7 @@ fn title(pair: &PairComparison, names: &[&str]) -> String {
 
 /// Renders a matrix of all pairs of systems. Each cell is the mean of the row's system minus the mean of the column's
 /// system, marked if the difference is significant.
-fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
+fn every_pair(comparison: &QuerySetComparison, names: &[&str]) -> Html {
     let mut columns = vec![figures(""), words("ranking"), figures("mean")];
     columns.extend((1..=names.len()).map(figures));
     let mut table = HtmlTable::new(columns);
@@ -159,7 +159,7 @@ fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
 }
 
 /// Creates the figure that shows the mean difference of each pair of systems with its confidence interval.
-fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
+fn differences(comparison: &QuerySetComparison, names: &[&str], metric: &str) -> Figure {
     let mut table = HtmlTable::new([
         words("pair"),
         figures("mean"),
@@ -228,7 +228,7 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
     }
 }
 
-fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
+fn wins(comparison: &QuerySetComparison, names: &[&str]) -> Figure {
     let mut table = HtmlTable::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
     let mut rows = Vec::new();
     for pair in &comparison.pairs {
@@ -243,12 +243,12 @@ fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
     }
 }
 
-fn pair_values<'c>(comparison: &'c Comparison, pair: &PairComparison) -> (&'c [f64], &'c [f64]) {
+fn pair_values<'c>(comparison: &'c QuerySetComparison, pair: &PairComparison) -> (&'c [f64], &'c [f64]) {
     (&comparison.aligned.values[pair.a], &comparison.aligned.values[pair.b])
 }
 
 /// Creates the histogram of the differences between two systems per query.
-fn spread(comparison: &Comparison, pair: &PairComparison, names: &[&str], metric: &str) -> Figure {
+fn spread(comparison: &QuerySetComparison, pair: &PairComparison, names: &[&str], metric: &str) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
     let furthest = differences.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
@@ -282,7 +282,12 @@ fn spread(comparison: &Comparison, pair: &PairComparison, names: &[&str], metric
     }
 }
 
-fn scatter(material: &Material, comparison: &Comparison, pair: &PairComparison, names: &[&str]) -> Figure {
+fn scatter(
+    material: &Material,
+    comparison: &QuerySetComparison,
+    pair: &PairComparison,
+    names: &[&str],
+) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let every = first.len().div_ceil(POINTS).max(1);
     let points: Vec<(f64, f64, String)> = (0..first.len())
@@ -330,7 +335,7 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &PairComparison, 
 fn moved(
     material: &Material,
     set: &QuerySet,
-    compared: (&Comparison, &PairComparison),
+    compared: (&QuerySetComparison, &PairComparison),
     page: &mut Page,
 ) -> Html {
     let (comparison, pair) = compared;

@@ -8,7 +8,7 @@ use crate::number::{or_dash, shown_count};
 use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{ComparedFile, read_systems};
+use planetree_judge::compare::{ComparedFile, ReadingRules, read_systems};
 use planetree_judge::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use planetree_metric::Metric;
 
@@ -52,7 +52,7 @@ impl Curves {
             queries: 0,
         };
         for metric in names.filter_map(|name| name.parse::<Metric>().ok()) {
-            let read = read_systems(&sources, &metric.to_string(), None, threads)?;
+            let read = read_systems(&sources, &metric.to_string(), &ReadingRules::default(), threads)?;
             let mut courses: Vec<MetricCurve> = Vec::new();
             for system in &read.systems {
                 curves.queries = system.queries.len();
@@ -80,7 +80,7 @@ impl Curves {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut found = Vec::new();
     for (name, entry) in material.tables(TableKind::Metrics) {
         let table = TableReader::open(&entry.location, TableKind::Metrics)?;

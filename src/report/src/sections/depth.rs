@@ -10,7 +10,7 @@ use crate::system::DEPTH;
 use planetree_base::error::Result;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {
         if let Some(figure) = figure(material, set) {

@@ -40,7 +40,7 @@ const MEASURES: [ImportanceMeasure; 3] = [
 ];
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if material.models.is_empty() {
         return Ok(Content::Nothing);
     }

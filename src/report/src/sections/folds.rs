@@ -23,7 +23,7 @@ struct FoldValues {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Folds);
     if tables.is_empty() {
         return Ok(Content::Nothing);

@@ -10,7 +10,7 @@ use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for set in &material.sets {
         let mut systems = Vec::new();

@@ -10,7 +10,7 @@ use crate::page::{Figure, Page};
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::table::{TableKind, TableReader, float_column, string_column};
+use planetree_data::table::{TableKind, TableReader, float_column, split_column, string_column};
 use planetree_metric::Metric;
 
 /// Maximum number of points of a line. If there are more rounds, they are sampled at regular intervals. The best and
@@ -78,8 +78,7 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
     for batch in table.batches() {
         let batch = batch?;
         let (rounds, values) = (float_column(table, &batch, "round")?, float_column(table, &batch, "value")?);
-        let (splits, metrics) =
-            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
+        let (splits, metrics) = (split_column(table, &batch)?, string_column(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row) && values.value(*row).is_finite())
         {
             let (split, metric) = (splits.value(row), metrics.value(row));
@@ -98,7 +97,7 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let logs = material.tables(TableKind::Rounds);
     if logs.is_empty() {
         return Ok(match material.models.is_empty() {

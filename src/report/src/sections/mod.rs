@@ -15,7 +15,7 @@ mod summary;
 mod trees;
 mod trials;
 
-pub use summary::hero;
+pub(crate) use summary::hero;
 
 use super::html::Html;
 use super::material::Material;
@@ -23,7 +23,7 @@ use super::page::Page;
 use planetree_base::error::Result;
 
 /// The result of rendering a section.
-pub enum Content {
+pub(crate) enum Content {
     /// The section has content.
     Shown(Html),
     /// The section has no content. The text tells the reader why.
@@ -33,7 +33,7 @@ pub enum Content {
 }
 
 /// A section of a report.
-pub struct Section {
+pub(crate) struct Section {
     /// The id of the section's element, which links refer to.
     pub id: &'static str,
     /// The heading of the section.
@@ -45,7 +45,7 @@ pub struct Section {
 }
 
 /// All sections, in the order of the page.
-pub const SECTIONS: &[Section] = &[
+pub(crate) const SECTIONS: &[Section] = &[
     Section { id: "summary", title: "Summary", lead: "", make: summary::make },
     Section {
         id: "curves",

@@ -16,7 +16,7 @@ const BINS: usize = 20;
 const SIDE_BY_SIDE: usize = 3;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if material.sets.is_empty() {
         return Ok(match material.systems.is_empty() {
             true => Content::Nothing,
@@ -54,13 +54,13 @@ fn all_values(material: &Material, set: &QuerySet) -> Vec<(usize, String, Vec<f6
 }
 
 /// Returns the edges of the bins. The bins range from 0 to 1, or further if some values are outside this range.
-pub fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(super) fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     (0..=BINS).map(|edge| rounded(low + (high - low) * edge as f64 / BINS as f64)).collect()
 }
 
 /// Returns the number of values in each bin. The last bin includes its upper edge.
-pub fn binned(values: &[f64], edges: &[f64]) -> Vec<u64> {
+pub(super) fn binned(values: &[f64], edges: &[f64]) -> Vec<u64> {
     let mut counts = vec![0; edges.len() - 1];
     for value in values {
         let bin = edges.partition_point(|edge| edge <= value).saturating_sub(1);
@@ -194,7 +194,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
 }
 
 /// Renders the collapsible details of a query.
-pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
+pub(crate) fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
     let summary = Html::classed("span", "id", Html::name(query))
         .and(Html::classed("span", "soft", Html::text(said)))
         .and(Html::classed("span", "figures", Html::text(figures)));
@@ -204,7 +204,11 @@ pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Ht
 
 /// Renders a table of a query's documents in ranked order. If `before` is given, which is the ranking of another
 /// system, the table also shows the rank of each document in that ranking.
-pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
+pub(crate) fn documents_table(
+    list: &QueryList,
+    documents: Option<&Documents>,
+    before: Option<&QueryList>,
+) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
     columns.extend(before.map(|_| figures("was")));

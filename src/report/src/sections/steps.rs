@@ -13,7 +13,7 @@ use planetree_run::pipeline::RunStep;
 const STEPS: usize = 60;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut panels = Vec::new();
     for run in &material.runs {
         let Some(manifest) = &run.manifest else { continue };

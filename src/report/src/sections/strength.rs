@@ -19,7 +19,7 @@ const SHOWN: usize = 12;
 const LISTED: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Strength);
     if tables.is_empty() {
         return Ok(Content::Nothing);

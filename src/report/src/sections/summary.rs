@@ -15,7 +15,7 @@ const LISTED: usize = 60;
 const VERDICTS: usize = 3;
 
 /// Renders the heading of the page.
-pub fn hero(material: &Material, title: &str) -> Html {
+pub(crate) fn hero(material: &Material, title: &str) -> Html {
     let manifests: Vec<_> = material.runs.iter().filter_map(|run| run.manifest.as_ref()).collect();
     let described = match manifests.as_slice() {
         [manifest] if !manifest.description.trim().is_empty() => {
@@ -40,7 +40,7 @@ pub fn hero(material: &Material, title: &str) -> Html {
 }
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let mut html = Html::new();
     let panels: Vec<(String, Html)> =
         material.sets.iter().map(|set| (set.name.clone(), set_summary(material, set))).collect();

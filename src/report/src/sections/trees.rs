@@ -12,7 +12,7 @@ use planetree_model::model::{Model, TreeEnsemble};
 const NODES: usize = 24_000;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let parts: Vec<TreePart<'_>> = material.models.iter().flat_map(tree_parts).take(MODELS).collect();
     if parts.is_empty() {
         return Ok(Content::Nothing);

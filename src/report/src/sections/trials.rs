@@ -18,7 +18,7 @@ const LISTED: usize = 100;
 const SHOWN: usize = 8;
 
 /// Renders the section.
-pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     let tables = material.tables(TableKind::Trials);
     if tables.is_empty() {
         return Ok(Content::Nothing);

@@ -4,6 +4,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float32Type, Float64Type};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
+use planetree_data::LabelMap;
 use planetree_data::table::TableReader;
 use planetree_judge::evaluate::{QueryResult, Results};
 use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows, Unfit};
@@ -14,8 +15,20 @@ const BATCH_QUERIES: usize = 1 << 14;
 /// A function that receives the results of several queries at a time, in order.
 pub type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
 
+/// The rules by which test parts are evaluated.
+#[derive(Debug, Clone, Copy)]
+pub struct FoldRules<'a> {
+    /// Convention by which metrics are computed.
+    pub convention: &'a Convention,
+    /// Map of labels to others, as in training.
+    pub label_map: Option<&'a LabelMap>,
+}
+
 /// Computes the metrics of every query and their means over all queries, from the predictions of a fold.
-pub struct FoldEvaluator {
+pub struct FoldEvaluator<'a> {
+    label_map: Option<&'a LabelMap>,
+    /// Number of rows of the queries evaluated so far.
+    rows: u64,
     judge: Judge,
     dcg: Judge,
     means: Vec<Mean>,
@@ -27,10 +40,13 @@ pub struct FoldEvaluator {
     documents: Vec<Option<String>>,
 }
 
-impl FoldEvaluator {
+impl<'a> FoldEvaluator<'a> {
     /// Creates an evaluator for these metrics.
-    pub fn new(metrics: &[Metric], convention: &Convention) -> Self {
+    pub fn new(metrics: &[Metric], rules: FoldRules<'a>) -> Self {
+        let FoldRules { convention, label_map } = rules;
         FoldEvaluator {
+            label_map,
+            rows: 0,
             judge: Judge::new(metrics, convention),
             dcg: Judge::new(&[Metric::Dcg(None)], convention),
             means: metrics.iter().map(|metric| Mean::new(*metric)).collect(),
@@ -84,6 +100,12 @@ impl FoldEvaluator {
 
     fn end_query(&mut self, table: &TableReader) -> Result<()> {
         let Some(query) = self.query.take() else { return Ok(()) };
+        if let Some(map) = self.label_map {
+            map.apply(&mut self.labels).map_err(|row| {
+                map.unlisted(table.location(), self.rows + row as u64 + 1, self.labels[row])
+            })?;
+        }
+        self.rows += self.labels.len() as u64;
         let documents: Option<Vec<&str>> = self.documents.iter().map(Option::as_deref).collect();
         let rows = QueryRows {
             labels: &self.labels,

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// Version of the results. It must be incremented whenever a change of the code changes the results of folds.
 const FORMAT: u32 = 1;
 /// Name of the validation part in the log.
-pub const VALID: &str = "valid";
+pub(crate) const VALID: &str = "valid";
 const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 
 /// A fold to run.
-pub struct Fold<'a> {
+pub(super) struct Fold<'a> {
     /// Number of the fold, counted from 1.
     pub number: usize,
     /// Parts of the data to train on, in order.
@@ -82,17 +82,17 @@ struct RecordFile {
 
 impl Fold<'_> {
     /// Returns the location of the model.
-    pub fn model(&self) -> Location {
+    pub(super) fn model(&self) -> Location {
         self.directory.join("model.parquet")
     }
 
     /// Returns the location of the training log.
-    pub fn rounds(&self) -> Location {
+    pub(super) fn rounds(&self) -> Location {
         self.directory.join("rounds.parquet")
     }
 
     /// Returns the location of the predictions for the test part.
-    pub fn predictions(&self) -> Location {
+    pub(super) fn predictions(&self) -> Location {
         self.directory.join("predictions.parquet")
     }
 
@@ -113,7 +113,7 @@ impl Fold<'_> {
     }
 
     /// Returns the record of the fold if it is complete and matches the data, the parameters and the output files.
-    pub fn finished(&self) -> Result<Option<FoldRecord>> {
+    pub(super) fn finished(&self) -> Result<Option<FoldRecord>> {
         let Some(bytes) = self.record().read_all()? else { return Ok(None) };
         let Ok(file) = serde_json::from_slice::<RecordFile>(&bytes) else { return Ok(None) };
         let record = file.planetree_fold;
@@ -134,7 +134,7 @@ impl Fold<'_> {
     }
 
     /// Runs the fold. If an interrupted run left a checkpoint, training resumes from it.
-    pub fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
+    pub(super) fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
         let started = Instant::now();
         let key = self.key()?;
         let name = format!("model-{}{CHECKPOINT_SUFFIX}", &key.to_string()[..16]);
@@ -161,6 +161,7 @@ impl Fold<'_> {
             }),
             resume: self.directory.join(&name).size()?.is_some(),
             objective: None,
+            best_for: Vec::new(),
             backend: None,
         };
         let outcome = train(&request, observer)?;

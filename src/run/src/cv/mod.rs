@@ -20,10 +20,12 @@ mod tables;
 mod trials;
 
 pub use fold::{FoldRecord, FoldResources, MetricValue};
+pub use rotation::ValidationPart;
 pub use search::{CheckedTrial, SearchOutcome, TrialResult, check_trials, search};
 pub use space::{SearchSpace, Trial};
 pub use spread::Spread;
 
+use evaluator::FoldRules;
 use fold::Fold;
 use plan::CvPlan;
 use planetree_base::error::{Error, Result};
@@ -47,8 +49,8 @@ pub struct CvRequest {
     pub folds: Option<usize>,
     /// Seed for the split.
     pub fold_seed: u64,
-    /// Whether each fold has a validation part, which determines the best round.
-    pub validate: bool,
+    /// What each fold does with the part that may determine the best round.
+    pub validation: ValidationPart,
     /// Directory for all outputs.
     pub output: Location,
     /// Metrics to compute on the test parts.
@@ -70,19 +72,21 @@ impl CvRequest {
     }
 
     fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
-        let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
+        let validate = self.validation == ValidationPart::Validate;
+        let option = if self.validation == ValidationPart::Unused { "--unused-valid" } else { "--no-valid" };
+        let early_stopping_rounds = match (validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
             (false, None) => None,
             (false, Some(rounds)) => {
                 return Err(Error::usage(
                     format_args!(
-                        "early_stopping_rounds = {rounds} needs a validation part, but --no-valid is given"
+                        "early_stopping_rounds = {rounds} needs a validation part, but {option} is given"
                     ),
-                    "omit --no-valid, or set early_stopping_rounds=0",
+                    format_args!("omit {option}, or set early_stopping_rounds=0"),
                 ));
             }
         };
-        let convention = match (self.convention.needs_documents(), self.validate) {
+        let convention = match (self.convention.needs_documents(), validate) {
             (false, _) => self.convention.clone(),
             (true, true) => {
                 return Err(Error::usage(
@@ -139,7 +143,7 @@ impl CrossValidation {
         }
         let count =
             if request.data.len() > 1 { request.data.len() } else { request.folds.unwrap_or(DEFAULT_FOLDS) };
-        let rotations = rotations(count, request.validate)?;
+        let rotations = rotations(count, request.validation)?;
         let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
         readers.iter().try_for_each(check_labelled)?;
         let output = &request.output;
@@ -203,9 +207,10 @@ impl CrossValidation {
         // Sort by part, so that the rows of the tables are in the order of the data.
         tested.sort_by_key(|(part, _)| *part);
         let tested: Vec<FoldPredictions> = tested.into_iter().map(|(_, tested)| tested).collect();
-        let means =
-            write_predictions_and_metrics(&tested, &self.request.metrics, &self.request.convention, output)
-                .map_err(|error| resumable(error, output))?;
+        let rules =
+            FoldRules { convention: &self.request.convention, label_map: plan.first().label_map.as_ref() };
+        let means = write_predictions_and_metrics(&tested, &self.request.metrics, rules, output)
+            .map_err(|error| resumable(error, output))?;
         let mut folds = Vec::new();
         for ((index, rotation), record) in self.rotations.iter().enumerate().zip(records) {
             let queries = |part: usize| self.parts[part].manifest().queries;

@@ -1,7 +1,7 @@
 //! Reads and writes `cv.json`, which describes the data and folds of a cross-validation. The file is written before
 //! all other outputs, so that a later run with different data in the same directory is rejected.
 
-use super::CvRequest;
+use super::{CvRequest, ValidationPart};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, replaces};
 use planetree_data::dataset::{DatasetReader, Manifest};
@@ -14,13 +14,16 @@ const FORMAT: u32 = 2;
 
 /// The contents of `cv.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CvPlan {
+pub(super) struct CvPlan {
     planetree_cv: u32,
     writer: String,
     folds: usize,
     /// Seed for the split; `None` if several datasets are given.
     fold_seed: Option<u64>,
     validate: bool,
+    /// Whether the part for validation is not used at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unused_valid: bool,
     data: Vec<CvData>,
 }
 
@@ -34,7 +37,7 @@ struct CvData {
 
 impl CvPlan {
     /// Creates the plan for a request.
-    pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
+    pub(super) fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
         let data = readers.iter().map(|reader| {
             let Manifest { rows, queries, .. } = *reader.manifest();
             Ok(CvData { rows, queries, fingerprint: reader.fingerprint()? })
@@ -44,13 +47,14 @@ impl CvPlan {
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             folds,
             fold_seed: (readers.len() == 1).then_some(request.fold_seed),
-            validate: request.validate,
+            validate: request.validation == ValidationPart::Validate,
+            unused_valid: request.validation == ValidationPart::Unused,
             data: data.collect::<Result<_>>()?,
         })
     }
 
     /// Checks that the directory does not contain another cross-validation.
-    pub fn check(&self, output: &Location) -> Result<()> {
+    pub(super) fn check(&self, output: &Location) -> Result<()> {
         let Some(bytes) = output.join(FILE).read_all()? else { return Ok(()) };
         let existing: Option<CvPlan> = serde_json::from_slice(&bytes).ok();
         let difference = match existing {
@@ -77,15 +81,27 @@ impl CvPlan {
             Some("its data differ".to_owned())
         } else if existing.fold_seed != self.fold_seed {
             Some(format!("its --fold-seed is {}, not {}", seed(existing), seed(self)))
-        } else if existing.validate != self.validate {
-            Some(format!("it was run {} --no-valid", if existing.validate { "without" } else { "with" }))
+        } else if existing.option() != self.option() {
+            Some(match (existing.option(), self.option()) {
+                (Some(option), _) => format!("it was run with {option}"),
+                (None, option) => format!("it was run without {}", option.unwrap_or_default()),
+            })
         } else {
             None
         }
     }
 
+    /// Returns the option for the validation part; `None` if folds validate.
+    fn option(&self) -> Option<&'static str> {
+        match (self.validate, self.unused_valid) {
+            (true, _) => None,
+            (false, false) => Some("--no-valid"),
+            (false, true) => Some("--unused-valid"),
+        }
+    }
+
     /// Writes the plan to a directory.
-    pub fn write(&self, output: &Location) -> Result<()> {
+    pub(super) fn write(&self, output: &Location) -> Result<()> {
         let location = output.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("numbers and strings always serialise");
         let mut file = FileOutput::guarded(&location, replaces(|head| head.has(b"planetree_cv")))?;

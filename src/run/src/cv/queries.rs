@@ -26,7 +26,7 @@ fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) 
 }
 
 /// Returns the index of the first row of each query.
-pub fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
+fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
     (0..ids.len()).filter(|row| *row == 0 || ids.value(*row) != ids.value(row - 1))
 }
 
@@ -54,6 +54,6 @@ pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
 }
 
 /// Creates the error for missing columns and for columns of the wrong type.
-pub fn invalid_columns(reader: &DatasetReader) -> Error {
+fn invalid_columns(reader: &DatasetReader) -> Error {
     Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

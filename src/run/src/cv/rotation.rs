@@ -4,6 +4,18 @@
 
 use planetree_base::error::{Error, Result};
 
+/// What a fold does with the part that follows its training parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ValidationPart {
+    /// The part determines the best round.
+    #[default]
+    Validate,
+    /// There is no such part: the fold trains on all parts but the test part.
+    Train,
+    /// The part is not used, so that a model without validation trains on the same rows as one with validation.
+    Unused,
+}
+
 /// The parts of the data that one fold uses, as indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
@@ -15,14 +27,13 @@ pub struct Rotation {
     pub test: usize,
 }
 
-/// Returns the folds for a number of parts. If `validate` is `false`, the part that would be used for validation is
-/// used for training.
-pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
-    let held_back = 1 + usize::from(validate);
+/// Returns the folds for a number of parts.
+pub fn rotations(parts: usize, validation: ValidationPart) -> Result<Vec<Rotation>> {
+    let held_back = if validation == ValidationPart::Train { 1 } else { 2 };
     if parts <= held_back {
-        let (minimum, remedy) = match validate {
-            true => (3, "use at least 3 folds, or --no-valid"),
-            false => (2, "use at least 2 folds"),
+        let (minimum, remedy) = match validation {
+            ValidationPart::Train => (2, "use at least 2 folds"),
+            ValidationPart::Validate | ValidationPart::Unused => (3, "use at least 3 folds, or --no-valid"),
         };
         return Err(Error::usage(
             format_args!("{parts} folds are too few: at least {minimum} are needed"),
@@ -33,7 +44,7 @@ pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
         let part = |offset: usize| (first + offset) % parts;
         Rotation {
             train: (0..parts - held_back).map(part).collect(),
-            valid: validate.then(|| part(parts - 2)),
+            valid: (validation == ValidationPart::Validate).then(|| part(parts - 2)),
             test: part(parts - 1),
         }
     };
@@ -46,7 +57,7 @@ mod tests {
 
     #[test]
     fn five_parts_rotate_as_in_letor() {
-        let folds = rotations(5, true).unwrap();
+        let folds = rotations(5, ValidationPart::Validate).unwrap();
         let of = |train: &[usize], valid, test| Rotation { train: train.to_vec(), valid: Some(valid), test };
         let expected = [
             of(&[0, 1, 2], 3, 4),
@@ -59,9 +70,19 @@ mod tests {
     }
 
     #[test]
+    fn an_unused_validation_part_leaves_the_other_parts_as_they_are() {
+        let with = rotations(5, ValidationPart::Validate).unwrap();
+        let without = rotations(5, ValidationPart::Unused).unwrap();
+        for (with, without) in with.into_iter().zip(without) {
+            assert_eq!(without, Rotation { valid: None, ..with });
+        }
+    }
+
+    #[test]
     fn every_part_is_tested_once_and_not_trained_on_in_that_fold() {
-        for (parts, validate) in [(2, false), (3, true), (3, false), (10, true)] {
-            let folds = rotations(parts, validate).unwrap();
+        use ValidationPart::{Train, Unused, Validate};
+        for (parts, validation) in [(2, Train), (3, Validate), (3, Train), (10, Validate), (5, Unused)] {
+            let folds = rotations(parts, validation).unwrap();
             let mut tested: Vec<usize> = folds.iter().map(|fold| fold.test).collect();
             tested.sort_unstable();
             assert_eq!(tested, (0..parts).collect::<Vec<_>>());
@@ -69,6 +90,7 @@ mod tests {
                 let mut all = fold.train.clone();
                 all.extend(fold.valid);
                 all.push(fold.test);
+                all.extend((validation == Unused).then_some((fold.test + parts - 1) % parts));
                 all.sort_unstable();
                 assert_eq!(all, (0..parts).collect::<Vec<_>>());
             }
@@ -77,8 +99,9 @@ mod tests {
 
     #[test]
     fn too_few_parts_are_rejected() {
-        for (parts, validate) in [(0, true), (2, true), (1, false)] {
-            assert_eq!(rotations(parts, validate).unwrap_err().exit_code(), 2, "{parts}");
+        use ValidationPart::{Train, Unused, Validate};
+        for (parts, validation) in [(0, Validate), (2, Validate), (1, Train), (2, Unused)] {
+            assert_eq!(rotations(parts, validation).unwrap_err().exit_code(), 2, "{parts}");
         }
     }
 }

@@ -2,21 +2,12 @@
 //! parts in turn, so the sizes of the parts differ by at most one query. The part of a query depends only on the seed
 //! and the ids of all queries, and not on the order of the rows or on the files that contain them.
 
-use super::queries::{first_rows, hash_of, hashes, invalid_columns};
-use arrow::array::{Array, AsArray, Float32Array, Int32Array, RecordBatch, StringArray};
-use arrow::datatypes::{Float32Type, Int32Type};
+use super::queries::{hash_of, hashes};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of, interrupt};
-use planetree_data::dataset::{
-    DatasetReader, DatasetWriter, FeatureNames, GroupId, Grouper, Layout, Manifest, ManifestSource, RowGroup,
-    WriteOptions, encode_group,
-};
-use planetree_data::rows::Block;
-use planetree_data::rows::BlockBuilder;
-use planetree_data::table::write_failure;
-use rayon::prelude::*;
+use planetree_base::storage::{Digest, Location, digest_of};
+use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
+use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, rewrite};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// How to split a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,125 +62,29 @@ fn write_part(
     target: &Location,
     fingerprint: Digest,
 ) -> Result<()> {
-    let from = reader.manifest();
-    let layout = Layout {
-        features: FeatureNames::Given(from.features.clone()),
-        weight: from.weight,
-        position: from.position,
+    let request = RewriteRequest {
+        target,
+        overwrite: true,
+        partition_rows: None,
+        new_features: &[],
+        origin: fingerprint,
     };
-    let source_format = format_name(&from.source.format);
-    let options = WriteOptions { partition_rows: None, overwrite: true, source_format };
-    let mut writer = DatasetWriter::begin(target, layout.clone(), options)?;
-    let mut append = |group: RowGroup| {
-        let encoded = encode_group(&group, &layout).map_err(|error| write_failure(target, error))?;
-        writer.append(encoded)
-    };
-    let mut grouper = Grouper::new(usize::MAX, usize::MAX);
-    let groups = reader.groups();
-    for chunk in groups.chunks(rayon::current_num_threads()) {
-        interrupt::check()?;
-        let blocks = chunk.par_iter().map(|id| selected_rows(reader, *id, is_selected));
-        for block in blocks.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            grouper.push(Arc::new(block), &mut |_, _| Ok(true), &mut append)?;
-        }
+    rewrite(reader, &request, &SelectedQueries(is_selected)).map(drop)
+}
+
+/// Keeps the selected queries as they are.
+struct SelectedQueries<'a>(&'a (dyn Fn(&str) -> bool + Sync));
+
+impl RowChange for SelectedQueries<'_> {
+    fn new_values(&self, _: &GroupReader) -> Result<Vec<Vec<f32>>> {
+        Ok(Vec::new())
     }
-    grouper.finish().map_or(Ok(()), &mut append)?;
-    let source = ManifestSource { fingerprint, ..from.source.clone() };
-    let categories = from.categories.clone();
-    writer.commit(Manifest { categories, ..Manifest::new(source) }).map(drop)
-}
 
-/// Converts the name of an input format to a static string.
-fn format_name(name: &str) -> &'static str {
-    ["letor", "csv", "parquet"].into_iter().find(|known| *known == name).unwrap_or("dataset")
-}
-
-/// Returns those rows of a row group that belong to selected queries.
-fn selected_rows(
-    reader: &DatasetReader,
-    id: GroupId,
-    is_selected: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<Vec<Block>> {
-    /// Maximum number of values (rows times columns) to decode at a time.
-    const VALUES: usize = 1 << 21;
-    let group = reader.open_group(id)?;
-    let columns: Vec<usize> = (0..group.columns()).collect();
-    let batch_rows = (VALUES / columns.len().max(1)).max(64);
-    let mut blocks = Vec::new();
-    let mut builder = BlockBuilder::default();
-    group.read_batches(&columns, batch_rows, &mut |batch| {
-        add_rows(&TypedColumns::of(&batch, reader)?, is_selected, &mut builder);
-        blocks.push(builder.finish());
-        Ok(())
-    })?;
-    Ok(blocks)
-}
-
-/// The columns of a batch of a dataset, as typed arrays.
-struct TypedColumns<'a> {
-    queries: &'a StringArray,
-    documents: &'a StringArray,
-    labels: &'a Float32Array,
-    weights: Option<&'a Float32Array>,
-    positions: Option<&'a Int32Array>,
-    features: Vec<&'a Float32Array>,
-}
-
-impl<'a> TypedColumns<'a> {
-    fn of(batch: &'a RecordBatch, reader: &DatasetReader) -> Result<Self> {
-        let manifest = reader.manifest();
-        let invalid = || invalid_columns(reader);
-        let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
-        let number = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Float32Type>();
-        let position = || batch.column_by_name("position")?.as_primitive_opt::<Int32Type>();
-        let first = batch.num_columns().checked_sub(manifest.features.len()).ok_or_else(invalid)?;
-        let feature =
-            |index: usize| batch.column(index).as_primitive_opt::<Float32Type>().ok_or_else(invalid);
-        let check = |expected: bool, found: bool| if expected && !found { Err(invalid()) } else { Ok(()) };
-        let weights = number("weight").filter(|_| manifest.weight);
-        let positions = position().filter(|_| manifest.position);
-        check(manifest.weight, weights.is_some())?;
-        check(manifest.position, positions.is_some())?;
-        Ok(TypedColumns {
-            queries: text("query_id").ok_or_else(invalid)?,
-            documents: text("doc_id").ok_or_else(invalid)?,
-            labels: number("label").ok_or_else(invalid)?,
-            weights,
-            positions,
-            features: (first..batch.num_columns()).map(feature).collect::<Result<_>>()?,
-        })
+    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
+        let kept =
+            (self.0)(query).then(|| RewrittenQuery { id: query.to_owned(), rows: (0..rows).collect() });
+        Ok(kept.into_iter().collect())
     }
-}
-
-fn add_rows(columns: &TypedColumns<'_>, is_selected: &dyn Fn(&str) -> bool, builder: &mut BlockBuilder) {
-    let mut starts: Vec<usize> = first_rows(columns.queries).collect();
-    starts.push(columns.queries.len());
-    for bounds in starts.windows(2) {
-        let query = columns.queries.value(bounds[0]);
-        if !is_selected(query) {
-            continue;
-        }
-        for row in bounds[0]..bounds[1] {
-            builder.query(query.as_bytes(), 0);
-            for (feature, values) in columns.features.iter().enumerate() {
-                if values.is_valid(row) {
-                    builder.push_entry(feature as u32, values.value(row));
-                }
-            }
-            let document = columns.documents.is_valid(row).then(|| columns.documents.value(row).as_bytes());
-            builder.finish_row(value_or_nan(columns.labels, row), document);
-            if let Some(weights) = columns.weights {
-                builder.weight(value_or_nan(weights, row));
-            }
-            if let Some(positions) = columns.positions {
-                builder.position(positions.is_valid(row).then(|| positions.value(row)));
-            }
-        }
-    }
-}
-
-fn value_or_nan(values: &Float32Array, row: usize) -> f32 {
-    if values.is_valid(row) { values.value(row) } else { f32::NAN }
 }
 
 /// Checks that there are at least as many queries as parts.

@@ -2,7 +2,7 @@
 //! metrics per query are in the order of the parts of the data, whichever fold tested them.
 
 use super::FoldResult;
-use super::evaluator::FoldEvaluator;
+use super::evaluator::{FoldEvaluator, FoldRules};
 use super::fold::VALID;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -15,7 +15,7 @@ use planetree_model::predict::predictions_schema;
 use std::sync::Arc;
 
 /// The predictions for the test part of a fold.
-pub struct FoldPredictions {
+pub(super) struct FoldPredictions {
     /// Number of the fold, counted from 1.
     pub fold: usize,
     /// Location of the predictions.
@@ -24,10 +24,10 @@ pub struct FoldPredictions {
 
 /// Writes the predictions and the metrics per query of all folds. Returns the means of the metrics for each fold, in
 /// the order of `folds`.
-pub fn write_predictions_and_metrics(
+pub(crate) fn write_predictions_and_metrics(
     folds: &[FoldPredictions],
     metrics: &[Metric],
-    convention: &Convention,
+    rules: FoldRules<'_>,
     output: &Location,
 ) -> Result<Vec<Vec<Mean>>> {
     let mut predictions = TableWriter::create(
@@ -35,8 +35,15 @@ pub fn write_predictions_and_metrics(
         TableKind::Predictions,
         with_fold(&predictions_schema(), 5),
     )?;
-    let layout =
-        MetricsLayout { metrics, convention, segments: false, systems: false, folds: true, curve: None };
+    let layout = MetricsLayout {
+        metrics,
+        convention: rules.convention,
+        label_map: rules.label_map,
+        segments: false,
+        systems: false,
+        folds: true,
+        curve: None,
+    };
     let mut queries = MetricsTable::create(&output.join("metrics.parquet"), layout)?;
     let mut means = Vec::new();
     for fold in folds {
@@ -48,7 +55,7 @@ pub fn write_predictions_and_metrics(
             predictions.write(&batch_of(with_fold(&predictions_schema(), 5), columns, &fold.predictions)?)?;
         }
         let origin = RowOrigin { system: "", fold: fold.fold };
-        let evaluator = FoldEvaluator::new(metrics, convention);
+        let evaluator = FoldEvaluator::new(metrics, rules);
         means.push(evaluator.evaluate(&table, &mut |results| queries.write(results, origin))?);
     }
     predictions.finish()?;
@@ -71,7 +78,7 @@ fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, place: &Location) -> Resu
 
 /// Writes `folds.parquet`: for each fold, one row per metric on the validation part and one per metric on the test
 /// part.
-pub fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
+pub(crate) fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("fold", DataType::Int32, false),
         Field::new("split", DataType::Utf8, false),

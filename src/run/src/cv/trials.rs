@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Writes all trials so far, in the given order. The metadata of the table names the metric by which trials are
 /// ranked and the convention, which is the set of rules for computing metrics.
-pub fn write_trials(
+pub(crate) fn write_trials(
     space: &SearchSpace,
     trials: &[TrialResult],
     (metric, convention): (&Metric, &Convention),

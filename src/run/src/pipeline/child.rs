@@ -34,7 +34,7 @@ pub fn usage_line(usage: &StepUsage) -> String {
 
 /// The outcome of a step.
 #[derive(Debug)]
-pub struct FinishedStep {
+pub(super) struct FinishedStep {
     /// What the step wrote to standard output.
     pub printed: Vec<u8>,
     /// Resource usage, if the step reported it.
@@ -46,7 +46,7 @@ pub struct FinishedStep {
 }
 
 /// A running step.
-pub struct StepProcess {
+pub(super) struct StepProcess {
     child: Child,
     /// Standard input of the process, which stops when this is closed.
     stdin: Option<ChildStdin>,
@@ -66,7 +66,7 @@ struct CapturedStderr {
 
 impl StepProcess {
     /// Starts this program with `arguments`. Lines of its stderr are passed to `on_line`.
-    pub fn start(arguments: &[String], on_line: impl Fn(&str) + Send + 'static) -> Result<Self> {
+    pub(super) fn start(arguments: &[String], on_line: impl Fn(&str) + Send + 'static) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io("this program", "start as a step", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
@@ -104,7 +104,7 @@ impl StepProcess {
 
     /// Asks the step to stop, and kills it if it is still running after a grace period. This must be called
     /// repeatedly until the step ends.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         /// Time that a step has to stop by itself. It is long enough to abort any upload.
         const GRACE_PERIOD: Duration = Duration::from_secs(60);
         self.stdin = None;
@@ -115,7 +115,7 @@ impl StepProcess {
     }
 
     /// Returns the outcome of the step; `None` while it is running.
-    pub fn poll(&mut self) -> Result<Option<FinishedStep>> {
+    pub(crate) fn poll(&mut self) -> Result<Option<FinishedStep>> {
         let status = match self.child.try_wait() {
             Ok(None) => return Ok(None),
             Ok(Some(status)) => status,

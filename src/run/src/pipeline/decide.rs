@@ -131,7 +131,7 @@ impl PipelinePlan {
                 }
                 None => format!("{prefix}{}", step.inputs[*input].text),
             },
-            WordContent::Output(index) => step.outputs[*index].text.clone(),
+            WordContent::Output { prefix, output } => format!("{prefix}{}", step.outputs[*output].text),
             WordContent::Run => String::new(),
         });
         let printed = Self::printed(step).map(|index| step.outputs[index].text.clone());

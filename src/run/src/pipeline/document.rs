@@ -44,7 +44,7 @@ pub struct LocatedEntry {
 
 /// A parsed pipeline file.
 #[derive(Debug)]
-pub struct Document {
+pub struct PipelineDocument {
     /// Name of the file, for messages.
     pub file: String,
     /// Name of the pipeline, if the file sets it.
@@ -98,12 +98,12 @@ impl LocatedValue {
 }
 
 /// Creates a usage error that refers to a position in the pipeline file.
-pub fn fault(place: &str, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
+pub(super) fn fault(place: &str, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
     Error::usage(format_args!("{place}: {problem}"), remedy)
 }
 
 /// Joins names as `a, b and c`.
-pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+pub(super) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match &names[..] {
         [] => String::new(),
@@ -150,7 +150,7 @@ impl PipelineText<'_> {
     }
 }
 
-impl Document {
+impl PipelineDocument {
     /// Parses the content of a pipeline file. `file` is its name in messages.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let source = PipelineText { name: file, text };
@@ -166,7 +166,7 @@ impl Document {
                 "a pipeline is TOML: [step.NAME], then key = value, with strings in quotes",
             )
         })?;
-        let mut document = Document {
+        let mut document = PipelineDocument {
             file: file.to_owned(),
             name: None,
             description: String::new(),
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     fn rejected(text: &str) -> String {
-        let error = Document::parse("p.toml", text).unwrap_err();
+        let error = PipelineDocument::parse("p.toml", text).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         format!("{error} / {}", error.remedy().unwrap_or_default())
     }
@@ -271,7 +271,7 @@ mod tests {
     fn positions_are_line_and_column() {
         let text =
             "[pipeline]\nname = \"x\"\n[step.b]\nkind = \"train\"\n  data = [\"ä\", \"z\"]\n[step.a]\n";
-        let document = Document::parse("p.toml", text).unwrap();
+        let document = PipelineDocument::parse("p.toml", text).unwrap();
         let names: Vec<&str> = document.steps.iter().map(|step| step.name.as_str()).collect();
         assert_eq!(names, ["b", "a"], "steps keep the order of the text");
         let data = &document.steps[0].entries[1];

@@ -2,14 +2,14 @@
 //! determines the outputs of every step. Inputs are resolved later, because they may refer to the outputs of any
 //! step.
 
-use super::document::{Document, LocatedEntry, LocatedValue, PipelineValue, StepText, fault};
-use super::kinds::{KINDS, Prints, StepKind};
+use super::document::{LocatedEntry, LocatedValue, PipelineDocument, PipelineValue, StepText, fault};
+use super::kinds::{KINDS, OutputKey, Prints, StepKind};
 use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
 /// Key of the output file to which the standard output of a step is written.
-pub const PRINT: &str = "print";
+pub(crate) const PRINT: &str = "print";
 
 /// A step whose outputs are known but whose inputs are not resolved yet.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct StepOutput {
 
 impl StepDraft {
     /// Drafts all steps of a pipeline, in the order of the file.
-    pub fn all(document: &Document, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
+    pub fn all(document: &PipelineDocument, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
         let mut drafts: Vec<StepDraft> = Vec::new();
         for step in &document.steps {
             for (suffix, locals) in combinations(step, parameters)? {
@@ -96,6 +96,11 @@ impl StepDraft {
 
     fn determine_outputs(&mut self, print: Option<LocatedEntry>) -> Result<()> {
         for output in self.kind.outputs {
+            if output.named {
+                let named = self.named_outputs(output)?;
+                self.outputs.extend(named);
+                continue;
+            }
             let written = self.option(output.key);
             let (text, place) = match (written, output.default) {
                 (Some(item), _) => match item.text() {
@@ -133,6 +138,27 @@ impl StepDraft {
         Ok(())
     }
 
+    /// Returns the outputs of an option that takes several with names.
+    fn named_outputs(&self, output: &OutputKey) -> Result<Vec<StepOutput>> {
+        let Some(item) = self.option(output.key) else { return Ok(Vec::new()) };
+        let PipelineValue::Table(entries) = &item.value else {
+            let problem = format_args!("{} must be a table of names and paths", output.key);
+            return Err(item.fault(problem, format_args!("write {} = {{ NAME = \"FILE\" }}", output.key)));
+        };
+        let named = |entry: &LocatedEntry| match entry.item.text() {
+            Some(text) if !text.is_empty() => Ok(StepOutput {
+                key: format!("{}.{}", output.key, entry.key),
+                text: text.to_owned(),
+                place: entry.item.place.clone(),
+            }),
+            _ => {
+                let problem = format_args!("{}.{} must be a path", output.key, entry.key);
+                Err(entry.item.fault(problem, "write a file name or URL"))
+            }
+        };
+        entries.iter().map(named).collect()
+    }
+
     fn check_has_output(&self) -> Result<()> {
         if self.outputs.is_empty() {
             let problem = format_args!("step {} has no output", self.name);
@@ -167,7 +193,7 @@ fn kind_names() -> String {
 }
 
 /// Returns the members of a list, or the value itself if it is not a list.
-pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
+pub(super) fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     match &item.value {
         PipelineValue::List(items) => items.clone(),
         _ => vec![item.clone()],

@@ -67,22 +67,27 @@ pub enum WordContent {
         /// Index of the input in the step.
         input: usize,
     },
-    /// The path or URL of the output with this index in the step.
-    Output(usize),
+    /// The path or URL of an output, preceded by `NAME=` if the output has a name.
+    Output {
+        /// `NAME=`, or empty.
+        prefix: String,
+        /// Index of the output in the step.
+        output: usize,
+    },
     /// The run directory.
     Run,
 }
 
 /// The steps of a pipeline, sorted by dependencies.
 #[derive(Debug)]
-pub struct StepGraph {
+pub(super) struct StepGraph {
     /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<PipelineStep>,
 }
 
 impl StepGraph {
     /// Resolves all inputs and sorts the steps.
-    pub fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
+    pub(super) fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
         let names = OutputNames::of(&drafts)?;
         let mut steps =
             drafts.iter().map(|draft| resolve(draft, &names, commands)).collect::<Result<Vec<_>>>()?;
@@ -234,13 +239,18 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
     }
     step.words = positional;
     step.words.append(&mut rest);
-    let options = draft.kind.outputs.iter().filter_map(|key| {
-        let index = step.outputs.iter().position(|output| output.key == key.key)?;
-        Some((format!("--{}", key.key.replace('_', "-")), index))
-    });
-    for (option, index) in options.collect::<Vec<_>>() {
-        step.words.push(CommandWord { text: WordContent::Plain(option), affects_output: true });
-        step.words.push(CommandWord { text: WordContent::Output(index), affects_output: true });
+    for key in draft.kind.outputs {
+        for (output, written) in step.outputs.iter().enumerate() {
+            let prefix = match written.key.strip_prefix(key.key) {
+                Some("") => String::new(),
+                Some(name) if key.named => format!("{}=", name.trim_start_matches('.')),
+                _ => continue,
+            };
+            let option = format!("--{}", key.key.replace('_', "-"));
+            step.words.push(CommandWord { text: WordContent::Plain(option), affects_output: true });
+            step.words
+                .push(CommandWord { text: WordContent::Output { prefix, output }, affects_output: true });
+        }
     }
     for item in &draft.after {
         let name = item.text().unwrap_or_default();
@@ -256,7 +266,7 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
     let words: Vec<String> = step.command_line(|word| match word {
         WordContent::Plain(text) => text.clone(),
         WordContent::Input { prefix, input } => format!("{prefix}{}", step.inputs[*input].text),
-        WordContent::Output(index) => step.outputs[*index].text.clone(),
+        WordContent::Output { prefix, output } => format!("{prefix}{}", step.outputs[*output].text),
         WordContent::Run => "run".to_owned(),
     });
     commands.check(draft, &words)?;

@@ -14,7 +14,7 @@ use std::io::Read;
 
 /// The identity of a file, dataset or directory, which changes whenever its content changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContentIdentity {
+pub(super) struct ContentIdentity {
     /// Hash of the content.
     pub digest: Digest,
     /// Total size in bytes.
@@ -23,7 +23,7 @@ pub struct ContentIdentity {
 
 /// How thoroughly the files of a dataset are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdentityCheck {
+pub(super) enum IdentityCheck {
     /// Trust the manifest of a dataset without reading its files, because the commands that read the dataset verify
     /// the files.
     Quick,
@@ -32,7 +32,7 @@ pub enum IdentityCheck {
 }
 
 /// Returns the identity of a location; `None` if nothing exists there.
-pub fn identify(location: &Location, check: IdentityCheck) -> Result<Option<ContentIdentity>> {
+pub(super) fn identify(location: &Location, check: IdentityCheck) -> Result<Option<ContentIdentity>> {
     interrupt::check()?;
     if let Some((directory, bytes)) = HeldDirectory::open(location, MANIFEST)? {
         return dataset(&directory, &bytes, check).map(Some);
@@ -97,7 +97,11 @@ fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
 }
 
 /// Returns the identity of an input that no step writes; `None` if the input does not exist.
-pub fn identify_external(input: &StepInput, kind: &str, access: Access) -> Result<Option<ContentIdentity>> {
+pub(crate) fn identify_external(
+    input: &StepInput,
+    kind: &str,
+    access: Access,
+) -> Result<Option<ContentIdentity>> {
     let location = Location::parse(&input.text, access)?;
     if kind != "convert" || input.key != "input" {
         return identify(&location, IdentityCheck::Quick);
@@ -131,7 +135,7 @@ fn with_side_files(input: &Input) -> Result<Vec<Location>> {
 }
 
 /// Returns the number of rows of a dataset or Parquet file; `None` for anything else.
-pub fn rows_of(location: &Location) -> Option<u64> {
+pub(super) fn rows_of(location: &Location) -> Option<u64> {
     if let Ok(manifest) = Manifest::read(location) {
         return Some(manifest.rows);
     }

@@ -33,6 +33,8 @@ pub struct OutputKey {
     /// Suffix of the default path, which is the name of the step followed by the suffix. `None` if the output is
     /// written only on request.
     pub default: Option<&'static str>,
+    /// Whether the option takes several outputs, each with a name, as in `NAME=PATH`.
+    pub named: bool,
 }
 
 /// Whether the standard output of a step is a result.
@@ -55,15 +57,19 @@ const fn named(key: &'static str) -> InputKey {
 }
 
 const fn output(key: &'static str, suffix: &'static str) -> OutputKey {
-    OutputKey { key, default: Some(suffix) }
+    OutputKey { key, default: Some(suffix), named: false }
 }
 
 const fn on_request(key: &'static str) -> OutputKey {
-    OutputKey { key, default: None }
+    OutputKey { key, default: None, named: false }
+}
+
+const fn named_on_request(key: &'static str) -> OutputKey {
+    OutputKey { key, default: None, named: true }
 }
 
 /// All commands that can be steps.
-pub const KINDS: &[StepKind] = &[
+pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "convert",
         positional: Some("input"),
@@ -88,6 +94,7 @@ pub const KINDS: &[StepKind] = &[
             on_request("stats"),
             on_request("oob"),
             on_request("strength"),
+            named_on_request("model_for"),
         ],
         prints: Prints::Nothing,
     },
@@ -128,6 +135,20 @@ pub const KINDS: &[StepKind] = &[
         prints: Prints::Always,
     },
     StepKind {
+        name: "blend",
+        positional: Some("models"),
+        inputs: &[named("models"), named("predictions"), input("data")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
+    },
+    StepKind {
+        name: "augment",
+        positional: None,
+        inputs: &[input("data"), named("model")],
+        outputs: &[output("output", "")],
+        prints: Prints::Nothing,
+    },
+    StepKind {
         name: "sql",
         positional: Some("run"),
         inputs: &[named("table"), input("file"), input("run")],
@@ -158,7 +179,7 @@ pub const KINDS: &[StepKind] = &[
 ];
 
 /// Keys that affect how a step runs but not its outputs. If only these change, the step does not run again.
-pub const RESOURCE_KEYS: &[&str] = &[
+pub(crate) const RESOURCE_KEYS: &[&str] = &[
     "threads",
     "memory_limit",
     "cache",
@@ -172,7 +193,7 @@ pub const RESOURCE_KEYS: &[&str] = &[
 ];
 
 /// Options that the run sets itself, and that pipelines therefore cannot set.
-pub const RUN_CONTROLLED: &[&str] =
+pub(crate) const RUN_CONTROLLED: &[&str] =
     &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl StepKind {
@@ -187,7 +208,7 @@ impl StepKind {
     }
 
     /// Whether a key names an output.
-    pub fn is_output(&self, key: &str) -> bool {
+    pub(crate) fn is_output(&self, key: &str) -> bool {
         self.outputs.iter().any(|output| output.key == key)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// File name of the table of steps, which is written next to `run.json` when the run ends.
-pub const STEPS_TABLE: &str = "steps.parquet";
+pub(crate) const STEPS_TABLE: &str = "steps.parquet";
 const FORMAT: u32 = 1;
 
 /// The state of a pipeline run.

@@ -37,11 +37,10 @@ mod steps_table;
 pub use child::{AS_STEP, StepUsage, usage_line};
 pub use decide::{IdentityCache, RunReason, StepDecision};
 pub use graph::{PipelineStep, StepInput};
-pub use manifest::{RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
+pub use manifest::{RunManifest, RunStatus, RunStep, StepStatus};
 pub use options::Commands;
 pub use plan::{PipelinePlan, RunRequest};
 pub use run::{RunBudget, RunCounts, RunObserver, run};
-pub use steps_table::steps_schema;
 
 #[cfg(test)]
 mod tests;

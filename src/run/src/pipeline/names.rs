@@ -20,14 +20,14 @@ pub struct OutputReference {
 }
 
 /// The names by which inputs can refer to outputs.
-pub struct OutputNames<'d> {
+pub(super) struct OutputNames<'d> {
     drafts: &'d [StepDraft],
     known: BTreeMap<String, (usize, usize)>,
 }
 
 impl<'d> OutputNames<'d> {
     /// Collects the names. Returns an error if two steps write the same output.
-    pub fn of(drafts: &'d [StepDraft]) -> Result<Self> {
+    pub(super) fn of(drafts: &'d [StepDraft]) -> Result<Self> {
         check_outputs_distinct(drafts)?;
         let mut known: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (step, draft) in drafts.iter().enumerate() {
@@ -56,7 +56,7 @@ impl<'d> OutputNames<'d> {
     }
 
     /// Returns the output that a string refers to; `None` if the string is an external location.
-    pub fn find(&self, text: &str) -> Option<OutputReference> {
+    pub(super) fn find(&self, text: &str) -> Option<OutputReference> {
         let text = text.trim_end_matches('/');
         let reference = |name: &str, below: &str| {
             self.known.get(name).map(|(step, output)| OutputReference {
@@ -75,7 +75,7 @@ impl<'d> OutputNames<'d> {
     /// outputs whose names (`step.key`) match. Each output comes with the characters that `*` stands for. If a slash
     /// follows `*`, the text from that slash on is a path below each output. The result is empty if the string has no
     /// `*`.
-    pub fn matching(&self, text: &str) -> Vec<(String, OutputReference)> {
+    pub(super) fn matching(&self, text: &str) -> Vec<(String, OutputReference)> {
         let Some((before, after)) = text.split_once('*') else { return Vec::new() };
         let (after, below) = after.split_at(after.find('/').unwrap_or(after.len()));
         let below = below.trim_end_matches('/');
@@ -102,12 +102,12 @@ impl<'d> OutputNames<'d> {
     }
 
     /// Returns the draft of the step with this index.
-    pub fn draft(&self, step: usize) -> &'d StepDraft {
+    pub(crate) fn draft(&self, step: usize) -> &'d StepDraft {
         &self.drafts[step]
     }
 
     /// Returns all names that inputs can refer to.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
     }
 }

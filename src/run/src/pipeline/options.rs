@@ -52,7 +52,7 @@ impl Commands {
     }
 
     /// Checks that this build of planetree has the command of the step.
-    pub fn check_kind(&self, draft: &StepDraft) -> Result<()> {
+    pub(crate) fn check_kind(&self, draft: &StepDraft) -> Result<()> {
         match self.command(draft.kind) {
             Some(_) => Ok(()),
             None => Err(fault(
@@ -128,7 +128,7 @@ fn is_many(argument: &clap::Arg) -> bool {
 }
 
 /// Returns the command-line arguments for an option that names neither inputs nor outputs.
-pub fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<String>> {
+pub(crate) fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<String>> {
     let item = &entry.item;
     let invalid =
         || item.fault(format_args!("{} does not accept a table", entry.key), "write a value or a list");
@@ -162,7 +162,7 @@ pub fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<S
 
 /// Returns the command-line arguments for an option and its value. If the value begins with `-`, option and value are
 /// joined to one argument, such as `--option=-1`.
-pub fn with_option(name: &str, text: &str) -> Vec<String> {
+pub(crate) fn with_option(name: &str, text: &str) -> Vec<String> {
     if name.is_empty() {
         vec![text.to_owned()]
     } else if text.starts_with('-') {

@@ -18,7 +18,7 @@ pub struct PipelineParameters {
 }
 
 /// Variables of `for_each`, which are visible only in the step that declares them.
-pub type Locals = BTreeMap<String, LocatedValue>;
+pub(super) type Locals = BTreeMap<String, LocatedValue>;
 
 impl PipelineParameters {
     /// Determines the values. A value set with `--set` has priority over a value from an earlier run, and both have
@@ -84,7 +84,7 @@ impl PipelineParameters {
     }
 
     /// Replaces every `{name}` in a value by the value of the parameter.
-    pub fn substitute(&self, item: &LocatedValue, locals: &Locals) -> Result<LocatedValue> {
+    pub(crate) fn substitute(&self, item: &LocatedValue, locals: &Locals) -> Result<LocatedValue> {
         let place = item.place.clone();
         let value = match &item.value {
             PipelineValue::Text(text) => {
@@ -118,7 +118,11 @@ impl PipelineParameters {
     }
 
     /// Replaces every `{name}` in keys and values.
-    pub fn substitute_entries(&self, entries: &[LocatedEntry], locals: &Locals) -> Result<Vec<LocatedEntry>> {
+    pub(crate) fn substitute_entries(
+        &self,
+        entries: &[LocatedEntry],
+        locals: &Locals,
+    ) -> Result<Vec<LocatedEntry>> {
         let filled = |entry: &LocatedEntry| {
             let key = self.substitute_text(&entry.key, &entry.place, locals)?;
             Ok(LocatedEntry { key, place: entry.place.clone(), item: self.substitute(&entry.item, locals)? })
@@ -174,7 +178,7 @@ impl PipelineParameters {
 
     /// Checks that every declared parameter is used. An unused parameter usually means that its name is misspelled
     /// somewhere.
-    pub fn check_all_used(&self) -> Result<()> {
+    pub(crate) fn check_all_used(&self) -> Result<()> {
         let used = self.used.borrow();
         match self.declared.iter().find(|entry| !used.contains(&entry.key)) {
             Some(entry) => Err(fault(
@@ -263,10 +267,10 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::document::Document;
+    use crate::pipeline::document::PipelineDocument;
 
     fn declared(text: &str) -> Vec<LocatedEntry> {
-        Document::parse("p.toml", &format!("[parameters]\n{text}\n[step.a]\n")).unwrap().parameters
+        PipelineDocument::parse("p.toml", &format!("[parameters]\n{text}\n[step.a]\n")).unwrap().parameters
     }
 
     fn resolve(text: &str, set: &[&str]) -> Result<PipelineParameters> {

@@ -2,7 +2,7 @@
 //! Everything that can be checked before a step runs is checked here.
 
 use super::decide::IdentityCache;
-use super::document::{Document, fault};
+use super::document::{PipelineDocument, fault};
 use super::draft::{PRINT, StepDraft};
 use super::graph::{PipelineStep, StepGraph, StepInput, WordContent};
 use super::manifest::{RunManifest, RunStep, StepStatus};
@@ -60,7 +60,7 @@ impl PipelinePlan {
         let text = std::str::from_utf8(&bytes).map_err(|_| {
             Error::usage(format_args!("{file}: not valid UTF-8"), "choose a pipeline in TOML")
         })?;
-        let document = Document::parse(&file.to_string(), text)?;
+        let document = PipelineDocument::parse(&file.to_string(), text)?;
         let name = match &document.name {
             Some(item) => item.text().unwrap_or_default().to_owned(),
             None => file.name().trim_end_matches(".toml").to_owned(),
@@ -200,7 +200,7 @@ impl PipelinePlan {
     }
 
     /// Returns the path or URL of an input for the command line.
-    pub fn input_text(&self, input: &StepInput) -> String {
+    pub(crate) fn input_text(&self, input: &StepInput) -> String {
         match &input.from {
             None => input.text.clone(),
             Some(from) => {
@@ -216,7 +216,7 @@ impl PipelinePlan {
             WordContent::Input { prefix, input } => {
                 format!("{prefix}{}", self.input_text(&step.inputs[*input]))
             }
-            WordContent::Output(index) => self.output_text(step, *index),
+            WordContent::Output { prefix, output } => format!("{prefix}{}", self.output_text(step, *output)),
             WordContent::Run => self.run_text.clone(),
         })
     }
@@ -260,7 +260,7 @@ impl PipelinePlan {
 /// Returns the run directory as a path or URL.
 fn run_text(
     request: &RunRequest,
-    document: &Document,
+    document: &PipelineDocument,
     parameters: &PipelineParameters,
     name: &str,
 ) -> Result<String> {
@@ -273,7 +273,7 @@ fn run_text(
 }
 
 /// Returns the run directory that the pipeline names, if any.
-fn run_text_of(document: &Document, parameters: &PipelineParameters) -> Result<Option<String>> {
+fn run_text_of(document: &PipelineDocument, parameters: &PipelineParameters) -> Result<Option<String>> {
     let Some(item) = &document.output else { return Ok(None) };
     let filled = parameters.substitute(item, &Locals::new())?;
     match filled.joined().filter(|text| !text.is_empty()) {

@@ -9,7 +9,7 @@ use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
 /// Returns the schema of the table.
-pub fn steps_schema() -> SchemaRef {
+pub(crate) fn steps_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("step", DataType::Utf8, false),
         Field::new("kind", DataType::Utf8, false),
@@ -23,7 +23,7 @@ pub fn steps_schema() -> SchemaRef {
 }
 
 /// Writes the table to a run directory.
-pub fn write_steps(manifest: &RunManifest, run: &Location) -> Result<()> {
+pub(super) fn write_steps(manifest: &RunManifest, run: &Location) -> Result<()> {
     let location = run.join(STEPS_TABLE);
     let steps = &manifest.steps;
     let texts = |text: &dyn Fn(usize) -> String| -> ArrayRef {

@@ -1,7 +1,7 @@
 //! Tests dependency graphs, names of inputs and outputs, command lines, and the errors that are reported before a
 //! step runs.
 
-use super::document::Document;
+use super::document::PipelineDocument;
 use super::draft::StepDraft;
 use super::graph::StepGraph;
 use super::kinds::{KINDS, RESOURCE_KEYS, RUN_CONTROLLED};
@@ -18,7 +18,7 @@ fn commands() -> Commands {
 }
 
 fn graph(text: &str) -> Result<StepGraph> {
-    let document = Document::parse("p.toml", text)?;
+    let document = PipelineDocument::parse("p.toml", text)?;
     let parameters = PipelineParameters::resolve(&document.parameters, &BTreeMap::new(), &[])?;
     StepGraph::of(StepDraft::all(&document, &parameters)?, &commands())
 }
@@ -37,7 +37,9 @@ fn shown(graph: &StepGraph) -> Vec<(String, Vec<String>, String)> {
                 }
                 None => format!("{prefix}{}", step.inputs[*input].text),
             },
-            super::graph::WordContent::Output(index) => format!(">{}", step.outputs[*index].text),
+            super::graph::WordContent::Output { prefix, output } => {
+                format!("{prefix}>{}", step.outputs[*output].text)
+            }
             super::graph::WordContent::Run => "@run".to_owned(),
         });
         (step.name.clone(), needs, line.join(" "))
@@ -49,6 +51,31 @@ fn rejected(text: &str) -> String {
     let error = graph(text).map(|graph| shown(&graph)).unwrap_err();
     assert_eq!(error.exit_code(), 2, "{error}");
     format!("{error} / {}", error.remedy().unwrap_or_default())
+}
+
+#[test]
+fn an_option_may_have_several_named_outputs() {
+    let text = r#"
+        [step.ranker]
+        kind = "train"
+        data = "elsewhere"
+        valid = "vali"
+        model_for = { err = "best-err.parquet", "ndcg@10" = "best-ndcg.parquet" }
+
+        [step.scores]
+        kind = "predict"
+        model = "ranker.model_for.err"
+        data = "elsewhere"
+    "#;
+    let steps = shown(&graph(text).unwrap());
+    assert_eq!(
+        steps[0].2,
+        "train --data elsewhere --valid vali --model >ranker.parquet --model-for err=>best-err.parquet \
+         --model-for ndcg@10=>best-ndcg.parquet"
+    );
+    assert_eq!(steps[1].2, "predict --model @best-err.parquet --data elsewhere --output >scores.parquet");
+    let text = "[step.a]\nkind = 'train'\ndata = 'd'\nmodel_for = 'err=e'\n";
+    assert!(rejected(text).contains("model_for must be a table of names and paths"));
 }
 
 #[test]

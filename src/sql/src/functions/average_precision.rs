@@ -4,7 +4,7 @@ use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "average_precision",
     usage: USAGE,
     help: "mean of the precision at each relevant document; alias ap",

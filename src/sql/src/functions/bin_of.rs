@@ -14,7 +14,7 @@ use planetree_base::error::Error;
 use planetree_model::model::Model;
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "bin_of",
     usage: "bin_of(value, 'model', 'feature')",
     help: "number of the model's distinct thresholds of the feature below the value",
@@ -23,7 +23,7 @@ pub const FUNCTION: SqlFunction = SqlFunction {
 
 /// The function `bin_of`, either as written in a query or already bound to the model that the call names.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct BinOf {
+pub(super) struct BinOf {
     signature: Signature,
     /// Distinct thresholds of the feature in ascending order, stored as bits because `f32` does not implement `Eq`
     /// and `Hash`. Empty until the function is bound to a model.
@@ -38,7 +38,7 @@ impl BinOf {
     }
 
     /// Binds a call to the thresholds that the model has for the feature.
-    pub fn resolve(
+    pub(super) fn resolve(
         name: &str,
         model: &Model,
         feature: &str,

@@ -16,10 +16,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Builds the result rows of a table function from its model, its dataset and `MORE` further string arguments.
-pub type BuildSource<const MORE: usize> = fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>;
+pub(super) type BuildSource<const MORE: usize> =
+    fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>;
 
 /// A table function with `MORE` arguments after the model and the dataset.
-pub struct DatasetFunction<const MORE: usize> {
+pub(super) struct DatasetFunction<const MORE: usize> {
     /// Name and usage of the function.
     pub function: &'static SqlFunction,
     /// Description of the arguments, for error messages.
@@ -31,7 +32,7 @@ pub struct DatasetFunction<const MORE: usize> {
 }
 
 /// A model and a dataset that a query names, both opened.
-pub struct ModelAndDataset {
+pub(super) struct ModelAndDataset {
     /// The model.
     pub model: Model,
     /// The model's name in the query.

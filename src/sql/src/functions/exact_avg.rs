@@ -12,7 +12,7 @@ use planetree_metric::{Mean, Metric};
 use std::mem::size_of;
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "exact_avg",
     usage: "exact_avg(value)",
     help: "mean as evaluate computes it: bit-identical in any order of the rows",

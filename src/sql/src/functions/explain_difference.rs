@@ -8,7 +8,7 @@ use planetree_base::error::{Error, Result};
 use planetree_data::dataset::DatasetReader;
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "explain_difference",
     usage: "explain_difference('model', 'dataset', 'query_id', 'doc_a', 'doc_b')",
     help: "feature, value_a, value_b, contribution_a, contribution_b, difference; largest difference first",

@@ -7,7 +7,7 @@ use crate::scan::{ExplainedSource, ScanSource};
 use planetree_base::error::Result;
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "explain_score",
     usage: "explain_score('model', 'dataset')",
     help: "query_id, doc_id, label, score, expected, feature, value, contribution: score = expected + sum(contribution)",

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Converts the values of an argument to the numbers that the model expects. Names of categories are replaced by the
 /// codes that the model uses for them.
 #[derive(Debug, Clone)]
-pub struct WordCodes {
+pub(super) struct WordCodes {
     /// Names of categories and their codes, sorted by name; `None` for a numeric feature.
     codes: Option<Vec<(String, u32)>>,
     /// Whether a warning about unknown categories has already been logged.
@@ -40,7 +40,7 @@ impl Hash for WordCodes {
 }
 
 /// A function argument that stands for a feature of a model.
-pub struct FeatureArgument<'a> {
+pub(super) struct FeatureArgument<'a> {
     /// The function that is called.
     pub function: &'a SqlFunction,
     /// Name of the argument in messages.
@@ -52,7 +52,7 @@ pub struct FeatureArgument<'a> {
 impl FeatureArgument<'_> {
     /// Returns the argument, cast to the type that `WordCodes::numbers` reads, and the conversion of its values to
     /// numbers. Fails if the type of the argument does not fit the feature.
-    pub fn resolve(&self, value: Expr, schema: &DFSchema) -> Result<(Expr, WordCodes)> {
+    pub(super) fn resolve(&self, value: Expr, schema: &DFSchema) -> Result<(Expr, WordCodes)> {
         let FeatureArgument { function, name, feature } = self;
         let kind = value.get_type(schema)?;
         if feature.words.is_empty() {
@@ -75,7 +75,7 @@ impl FeatureArgument<'_> {
 }
 
 /// Returns the index of a feature in a model. `model_name` is the model's name in the query, for error messages.
-pub fn feature_index(
+pub(crate) fn feature_index(
     function: &SqlFunction,
     model_name: &str,
     model: &Model,
@@ -91,7 +91,7 @@ pub fn feature_index(
 
 impl WordCodes {
     /// Converts the values of an argument to numbers. Categories that the model does not know become missing values.
-    pub fn numbers(&self, values: &ArrayRef) -> Float32Array {
+    pub(super) fn numbers(&self, values: &ArrayRef) -> Float32Array {
         let Some(codes) = &self.codes else { return values.as_primitive::<Float32Type>().clone() };
         let code = |word: &str| {
             let index = codes.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok()?;

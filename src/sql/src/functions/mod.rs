@@ -25,10 +25,10 @@ mod rmse;
 mod score;
 mod within_query;
 
-pub use models::ResolveModels;
-pub use one_query::OneQuery;
-pub use rank_in_query::RankInQuery;
-pub use ranking::MetricFunction;
+pub(crate) use models::ResolveModels;
+pub(crate) use one_query::OneQuery;
+pub(crate) use rank_in_query::RankInQuery;
+pub(crate) use ranking::MetricFunction;
 pub use within_query::within_query;
 
 use super::tables::Tables;
@@ -83,7 +83,7 @@ const FUNCTIONS: [SqlFunction; 20] = [
 
 /// Description of a function, for the manual, the shell command `\df` and the shell's completion.
 #[derive(Debug, Clone, Copy)]
-pub struct FunctionHelp {
+pub(crate) struct FunctionHelp {
     /// Name of the function.
     pub name: &'static str,
     /// The call with its arguments. Optional arguments are in brackets.
@@ -95,7 +95,7 @@ pub struct FunctionHelp {
 }
 
 /// Returns the descriptions of all functions of planetree, in the order of the manual.
-pub fn function_help() -> Vec<FunctionHelp> {
+pub(crate) fn function_help() -> Vec<FunctionHelp> {
     let help = |function: &SqlFunction| FunctionHelp {
         name: function.name,
         usage: function.usage,
@@ -112,7 +112,7 @@ pub fn function_help() -> Vec<FunctionHelp> {
 
 /// Returns the names of all functions of planetree, including aliases and pooled variants, which accept rows of
 /// several queries.
-pub fn all_function_names() -> Vec<&'static str> {
+pub(crate) fn all_function_names() -> Vec<&'static str> {
     let names = |function: &SqlFunction| match function.kind {
         FunctionKind::Metric(entry) => {
             [entry.name].iter().chain(entry.aliases).copied().chain(entry.pooled).collect::<Vec<_>>()
@@ -123,10 +123,10 @@ pub fn all_function_names() -> Vec<&'static str> {
 }
 
 /// Name of planetree's only window function.
-pub const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
+pub(crate) const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
 
 /// Checks whether a function must be bound to a model before it runs. Such a function cannot run on a cluster.
-pub fn needs_model(name: &str) -> bool {
+pub(crate) fn needs_model(name: &str) -> bool {
     FUNCTIONS.iter().any(|function| function.name == name && matches!(function.kind, FunctionKind::Scalar(_)))
 }
 
@@ -144,7 +144,7 @@ pub fn distributed_functions() -> Vec<AggregateUDF> {
 }
 
 /// Registers all functions in a session.
-pub fn register(context: &SessionContext, tables: &Arc<Tables>) {
+pub(crate) fn register(context: &SessionContext, tables: &Arc<Tables>) {
     for function in &FUNCTIONS {
         match function.kind {
             FunctionKind::Metric(entry) => MetricFunction::all(entry)

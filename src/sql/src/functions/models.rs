@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Analyzer rule that reads the models named in a query and binds the function calls to them.
-pub struct ResolveModels(pub Arc<Tables>);
+pub(crate) struct ResolveModels(pub Arc<Tables>);
 
 impl fmt::Debug for ResolveModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,12 +91,12 @@ impl ModelCache<'_> {
 }
 
 /// Reads a model that a query names, either as a table or by its path.
-pub fn read_model(tables: &Tables, name: &str) -> Result<Model> {
+pub(crate) fn read_model(tables: &Tables, name: &str) -> Result<Model> {
     Model::read(&tables.location(name)?)
 }
 
 /// Returns the value of a string literal, or `None` for other expressions.
-pub fn string_literal(expression: &Expr) -> Option<String> {
+pub(crate) fn string_literal(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Literal(
             ScalarValue::Utf8(Some(text))

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 /// Analyzer rule that makes a metric fail if its rows belong to several queries.
 #[derive(Debug)]
-pub struct OneQuery;
+pub(crate) struct OneQuery;
 
 /// Names of the query id column in planetree's tables and in LETOR files.
 const QUERY_NAMES: [&str; 2] = ["query_id", "qid"];

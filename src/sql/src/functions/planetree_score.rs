@@ -16,7 +16,7 @@ use planetree_model::predict::{NOT_FINITE, Scorer};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "planetree_score",
     usage: "planetree_score('model', f1, f2, ...) or planetree_score('model', struct)",
     help: "score of a row: columns named like the model's features, or all features in the model's order",
@@ -25,7 +25,7 @@ pub const FUNCTION: SqlFunction = SqlFunction {
 
 /// The function `planetree_score`, either as written in a query or already bound to the model that the call names.
 #[derive(Debug)]
-pub struct PlanetreeScore {
+pub(super) struct PlanetreeScore {
     signature: Signature,
     model: Option<BoundModel>,
 }
@@ -85,12 +85,17 @@ impl PlanetreeScore {
     }
 
     /// Returns whether the function is bound to its model.
-    pub fn is_resolved(&self) -> bool {
+    pub(crate) fn is_resolved(&self) -> bool {
         self.model.is_some()
     }
 
     /// Binds a call to its model and matches the arguments to the model's features.
-    pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
+    pub(super) fn resolve(
+        name: &str,
+        model: &Model,
+        arguments: &[Expr],
+        schema: &DFSchema,
+    ) -> EngineResult<Expr> {
         model.check_single_rows(name).map_err(to_engine_error)?;
         let scorer = Arc::new(Scorer::new(model));
         let used: Vec<usize> = scorer.used_features().map(|feature| feature as usize).collect();

@@ -4,7 +4,7 @@ use super::ranking::{DepthArgument, MetricEntry};
 use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "precision_at",
     usage: USAGE,
     help: "fraction of the first k documents that are relevant",

@@ -9,7 +9,7 @@ use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldA
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "rank_in_query",
     usage: "rank_in_query(score) OVER (PARTITION BY query_id [ORDER BY ...])",
     help: "1 for the highest score; ties in the order of the rows, or of ORDER BY",
@@ -18,7 +18,7 @@ pub const FUNCTION: SqlFunction = SqlFunction {
 
 /// The window function `rank_in_query`.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct RankInQuery {
+pub(crate) struct RankInQuery {
     signature: Signature,
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Accumulator of a ranking metric for many groups.
 #[derive(Debug)]
-pub struct RankedGroups {
+pub(super) struct RankedGroups {
     name: &'static str,
     judge: Judge,
     labels: Vec<f32>,
@@ -46,7 +46,7 @@ struct GroupSpan {
 }
 
 /// Returns the columns of a partial state.
-pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
+pub(crate) fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
     let list = |part: &str, kind: DataType| {
         let item = Arc::new(Field::new_list_field(kind, true));
         Arc::new(Field::new(format_state_name(name, part), DataType::List(item), true))
@@ -59,7 +59,7 @@ pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
 
 impl RankedGroups {
     /// Creates an accumulator without rows.
-    pub fn new(name: &'static str, judge: Judge, has_documents: bool) -> Self {
+    pub(super) fn new(name: &'static str, judge: Judge, has_documents: bool) -> Self {
         RankedGroups {
             name,
             judge,
@@ -316,11 +316,11 @@ impl GroupsAccumulator for RankedGroups {
 
 /// Accumulator of a ranking metric for a single group, used in windows and in queries without GROUP BY.
 #[derive(Debug)]
-pub struct RankedAccumulator(RankedGroups);
+pub(super) struct RankedAccumulator(RankedGroups);
 
 impl RankedAccumulator {
     /// Wraps an accumulator without rows.
-    pub fn new(mut rows: RankedGroups) -> Self {
+    pub(super) fn new(mut rows: RankedGroups) -> Self {
         rows.groups = 1;
         RankedAccumulator(rows)
     }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Whether a metric has the depth argument `k`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DepthArgument {
+pub(crate) enum DepthArgument {
     /// The depth may be omitted.
     Optional,
     /// The depth is required.
@@ -33,7 +33,7 @@ pub enum DepthArgument {
 
 /// A metric and the names of its SQL functions.
 #[derive(Debug)]
-pub struct MetricEntry {
+pub(crate) struct MetricEntry {
     /// Name of the function.
     pub name: &'static str,
     /// Other names of the function.
@@ -51,7 +51,7 @@ pub struct MetricEntry {
 
 /// A ranking metric as an aggregate function.
 #[derive(Debug, Clone)]
-pub struct MetricFunction {
+pub(crate) struct MetricFunction {
     entry: &'static MetricEntry,
     name: &'static str,
     aliases: Vec<String>,
@@ -84,7 +84,7 @@ struct MetricSettings {
 impl MetricFunction {
     /// Returns the functions of a metric: one for the rows of a single query, and one for the rows of several queries
     /// (the pooled function), if the metric has it. Both accept rows in any order.
-    pub fn all(entry: &'static MetricEntry) -> Vec<Self> {
+    pub(crate) fn all(entry: &'static MetricEntry) -> Vec<Self> {
         let function = |name: &'static str, aliases: &[&str]| MetricFunction {
             entry,
             name,
@@ -97,17 +97,17 @@ impl MetricFunction {
     }
 
     /// Returns the name of the pooled function, or `None` if this function accepts rows of several queries itself.
-    pub fn pooled_name(&self) -> Option<&'static str> {
+    pub(crate) fn pooled_name(&self) -> Option<&'static str> {
         self.entry.pooled.filter(|pooled| *pooled != self.name)
     }
 
     /// Returns a variant of this function for rows that arrive in the order that decides between equal scores.
-    pub fn in_order(&self) -> Self {
+    pub(crate) fn in_order(&self) -> Self {
         MetricFunction { in_order: true, ..self.clone() }
     }
 
     /// Checks whether the order of the rows can change the value of an aggregate.
-    pub fn depends_on_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
+    pub(crate) fn depends_on_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
         let MetricSettings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
         Ok(match metric {
             Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => convention.ties == Ties::Input,

@@ -11,7 +11,7 @@ use datafusion::common::Result;
 use planetree_base::error::Error;
 use std::sync::Arc;
 
-pub const PARQUET: SqlFunction = SqlFunction {
+pub(super) const PARQUET: SqlFunction = SqlFunction {
     name: "read_parquet",
     usage: "read_parquet('path')",
     help: "rows of Parquet files, written by planetree or not",
@@ -20,7 +20,7 @@ pub const PARQUET: SqlFunction = SqlFunction {
     }),
 };
 
-pub const CSV: SqlFunction = SqlFunction {
+pub(super) const CSV: SqlFunction = SqlFunction {
     name: "read_csv",
     usage: "read_csv('path')",
     help: "rows of comma-separated text with a header, regardless of the file name",
@@ -29,7 +29,7 @@ pub const CSV: SqlFunction = SqlFunction {
     }),
 };
 
-pub const JSON: SqlFunction = SqlFunction {
+pub(super) const JSON: SqlFunction = SqlFunction {
     name: "read_json",
     usage: "read_json('path')",
     help: "rows of JSON with one object per line, regardless of the file name",
@@ -38,7 +38,7 @@ pub const JSON: SqlFunction = SqlFunction {
     }),
 };
 
-pub const TABLE: SqlFunction = SqlFunction {
+pub(super) const TABLE: SqlFunction = SqlFunction {
     name: "read_table",
     usage: "read_table('path')",
     help: "rows of a dataset, table or file; the same as FROM 'path'",

@@ -7,7 +7,7 @@ use crate::scan::{ScanSource, ScoredSource};
 use planetree_base::error::Result;
 use std::sync::Arc;
 
-pub const FUNCTION: SqlFunction = SqlFunction {
+pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "score",
     usage: "score('model', 'dataset')",
     help: "query_id, doc_id, label, score, rank and the dataset's other columns",

@@ -16,11 +16,11 @@ use std::sync::Arc;
 const BUFFERED_BATCHES: usize = 4;
 
 /// Plan node that concatenates the partitions of its input in order.
-pub type InOrderExec = OperatorExec<ConcatPartitions>;
+pub(super) type InOrderExec = OperatorExec<ConcatPartitions>;
 
 /// The operator of [`InOrderExec`].
 #[derive(Debug, Clone, Default)]
-pub struct ConcatPartitions {
+pub(super) struct ConcatPartitions {
     /// Required order of the rows; `None` keeps the order of the input.
     pub order: Option<LexOrdering>,
 }

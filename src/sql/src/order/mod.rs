@@ -15,4 +15,4 @@ mod position;
 mod rules;
 mod runs;
 
-pub use rules::{KeepOrder, MergeInOrder};
+pub(crate) use rules::{KeepOrder, MergeInOrder};

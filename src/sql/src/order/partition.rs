@@ -18,7 +18,7 @@ const EMIT_GROUPS: usize = 1024;
 
 /// Keys and aggregates to evaluate for each run.
 #[derive(Debug)]
-pub struct RunSpec {
+pub(super) struct RunSpec {
     /// The grouping keys.
     pub keys: Vec<Arc<dyn PhysicalExpr>>,
     /// The aggregate functions.
@@ -34,7 +34,7 @@ pub struct RunSpec {
 /// Rows of a batch with all expressions evaluated. The columns are the keys, followed by the arguments and the filter
 /// of each aggregate.
 #[derive(Clone)]
-pub struct EvaluatedRows {
+pub(super) struct EvaluatedRows {
     columns: Vec<ArrayRef>,
     count: usize,
 }
@@ -59,7 +59,7 @@ impl EvaluatedRows {
 
 impl RunSpec {
     /// Evaluates the expressions on a batch.
-    pub fn rows(&self, batch: &RecordBatch) -> Result<EvaluatedRows> {
+    pub(super) fn rows(&self, batch: &RecordBatch) -> Result<EvaluatedRows> {
         let count = batch.num_rows();
         let mut columns = Vec::new();
         let mut add = |expression: &Arc<dyn PhysicalExpr>| -> Result<()> {
@@ -114,7 +114,7 @@ fn same_key(spec: &RunSpec, left: &EvaluatedRows, right: &EvaluatedRows) -> Resu
 
 /// Result of aggregating one partition.
 #[derive(Default)]
-pub struct PartitionResult {
+pub(super) struct PartitionResult {
     /// Rows of the first run, not aggregated.
     pub first: Vec<EvaluatedRows>,
     /// Results of the runs between the first and the last one.
@@ -124,7 +124,7 @@ pub struct PartitionResult {
 }
 
 /// Aggregates complete runs.
-pub struct RunAggregator<'w> {
+pub(super) struct RunAggregator<'w> {
     spec: &'w RunSpec,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
     /// Keys of all runs in the accumulators.
@@ -136,14 +136,14 @@ pub struct RunAggregator<'w> {
 /// Hashes of the keys seen so far. A hash collision is mistaken for a key that occurs again, which costs time but does
 /// not change the result.
 #[derive(Default)]
-pub struct SeenKeys {
+pub(super) struct SeenKeys {
     hashes: HashSet<u64>,
     state: RandomState,
 }
 
 impl SeenKeys {
     /// Adds keys. Returns `false` if one of them was seen before.
-    pub fn add(&mut self, keys: &[ArrayRef]) -> Result<bool> {
+    pub(super) fn add(&mut self, keys: &[ArrayRef]) -> Result<bool> {
         let mut hashes = vec![0; keys.first().map_or(0, |keys| keys.len())];
         create_hashes(keys, &self.state, &mut hashes)?;
         Ok(hashes.into_iter().all(|hash| self.hashes.insert(hash)))
@@ -152,7 +152,7 @@ impl SeenKeys {
 
 impl<'w> RunAggregator<'w> {
     /// Creates an aggregator without runs.
-    pub fn new(spec: &'w RunSpec) -> Result<Self> {
+    pub(super) fn new(spec: &'w RunSpec) -> Result<Self> {
         let accumulators = spec.aggregates.iter().map(accumulator).collect::<Result<_>>()?;
         Ok(RunAggregator {
             spec,
@@ -164,7 +164,7 @@ impl<'w> RunAggregator<'w> {
     }
 
     /// Adds complete runs. Returns `false` if one of their keys was seen before.
-    pub fn add(&mut self, rows: &EvaluatedRows, runs: &[Range<usize>]) -> Result<bool> {
+    pub(super) fn add(&mut self, rows: &EvaluatedRows, runs: &[Range<usize>]) -> Result<bool> {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(true) };
         let keys: UInt32Array = runs.iter().map(|run| Some(run.start as u32)).collect();
         let keys: Vec<ArrayRef> = rows.columns[..self.spec.keys.len()]
@@ -227,7 +227,7 @@ impl<'w> RunAggregator<'w> {
     }
 
     /// Returns the results so far and removes them from the aggregator.
-    pub fn take_results(&mut self) -> Result<Vec<RecordBatch>> {
+    pub(super) fn take_results(&mut self) -> Result<Vec<RecordBatch>> {
         self.emit()?;
         Ok(std::mem::take(&mut self.results))
     }
@@ -242,7 +242,7 @@ fn accumulator(aggregate: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsA
 }
 
 /// Aggregates the batches of one partition.
-pub struct PartitionAggregator<'w> {
+pub(super) struct PartitionAggregator<'w> {
     runs: RunAggregator<'w>,
     /// The rows of the first run, once it has ended.
     first: Option<Vec<EvaluatedRows>>,
@@ -252,12 +252,12 @@ pub struct PartitionAggregator<'w> {
 
 impl<'w> PartitionAggregator<'w> {
     /// Creates an aggregator that has read nothing.
-    pub fn new(spec: &'w RunSpec) -> Result<Self> {
+    pub(super) fn new(spec: &'w RunSpec) -> Result<Self> {
         Ok(PartitionAggregator { runs: RunAggregator::new(spec)?, first: None, open: Vec::new() })
     }
 
     /// Adds a batch. Returns `false` if a key occurs again after other keys.
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
         if batch.num_rows() == 0 {
             return Ok(true);
         }
@@ -295,7 +295,7 @@ impl<'w> PartitionAggregator<'w> {
     }
 
     /// Returns the result of the partition.
-    pub fn finish(mut self) -> Result<PartitionResult> {
+    pub(super) fn finish(mut self) -> Result<PartitionResult> {
         let inner = self.runs.take_results()?;
         Ok(match self.first {
             Some(first) => PartitionResult { first, inner, last: Some(self.open) },
@@ -305,7 +305,7 @@ impl<'w> PartitionAggregator<'w> {
 }
 
 /// Aggregates complete runs. Returns `None` if a key occurs again after other keys.
-pub fn aggregate_rows(spec: &RunSpec, rows: &[EvaluatedRows]) -> Result<Option<Vec<RecordBatch>>> {
+pub(crate) fn aggregate_rows(spec: &RunSpec, rows: &[EvaluatedRows]) -> Result<Option<Vec<RecordBatch>>> {
     if rows.is_empty() {
         return Ok(Some(Vec::new()));
     }

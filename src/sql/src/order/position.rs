@@ -13,18 +13,18 @@ use futures::StreamExt;
 use std::sync::Arc;
 
 /// Name of the added column.
-pub const POSITION: &str = "__position";
+pub(super) const POSITION: &str = "__position";
 
 /// Number of low bits of a position, which hold the number of the row within its partition. The high bits hold the
 /// number of the partition.
 const ROW_BITS: u32 = 40;
 
 /// Plan node that adds positions to the rows of a plan whose partitions are in order.
-pub type PositionExec = OperatorExec<AddPosition>;
+pub(super) type PositionExec = OperatorExec<AddPosition>;
 
 /// The operator of [`PositionExec`].
 #[derive(Debug, Clone)]
-pub struct AddPosition;
+pub(super) struct AddPosition;
 
 fn schema_with_position(input: &Arc<dyn ExecutionPlan>) -> SchemaRef {
     let schema = input.schema();

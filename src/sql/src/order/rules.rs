@@ -36,12 +36,12 @@ use std::sync::Arc;
 /// Optimizer rule for functions that depend on the order of rows. It makes them read the rows in the order of the
 /// table or of their ORDER BY. It runs first, before rows are distributed over partitions.
 #[derive(Debug)]
-pub struct KeepOrder;
+pub(crate) struct KeepOrder;
 
 /// Optimizer rule that merges partitions in their order, so that a query returns a table's rows in the table's order.
 /// It runs last.
 #[derive(Debug)]
-pub struct MergeInOrder;
+pub(crate) struct MergeInOrder;
 
 /// Functions of the engine whose results have the order of their input. They are evaluated in order only if the input
 /// is a subquery with ORDER BY.

@@ -32,11 +32,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Plan node that aggregates the rows of a plan whose partitions are in order.
-pub type RunAggregateExec = OperatorExec<Aggregation>;
+pub(super) type RunAggregateExec = OperatorExec<Aggregation>;
 
 /// The operator of [`RunAggregateExec`]: its keys and aggregates.
 #[derive(Debug, Clone)]
-pub struct Aggregation {
+pub(super) struct Aggregation {
     /// The grouping keys.
     pub keys: Arc<PhysicalGroupBy>,
     /// The aggregate functions.
@@ -53,7 +53,7 @@ pub struct Aggregation {
 
 impl Aggregation {
     /// Returns the same aggregation over a single stream, in which a key may occur again after other keys.
-    pub fn single_stream(&self, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
+    pub(crate) fn single_stream(&self, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
         let order = LexOrdering::new(self.order.clone());
         AggregateExec::try_new(
             AggregateMode::Single,

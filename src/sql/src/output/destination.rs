@@ -58,7 +58,7 @@ impl Destination {
     }
 
     /// Returns whether the reader has closed the output.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
 

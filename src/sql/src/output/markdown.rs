@@ -8,11 +8,11 @@ use planetree_base::error::Result;
 use std::io::Write;
 
 /// Writes a Markdown table.
-pub struct MarkdownWriter<'a>(Box<dyn Write + Send + 'a>);
+pub(super) struct MarkdownWriter<'a>(Box<dyn Write + Send + 'a>);
 
 impl<'a> MarkdownWriter<'a> {
     /// Creates a writer and writes the header of the table.
-    pub fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>) -> Result<Self> {
+    pub(super) fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let names: Vec<String> = schema.fields().iter().map(|field| escaped(field.name())).collect();
         let alignments = schema.fields().iter().map(|field| match field.data_type().is_numeric() {
             true => "---:",

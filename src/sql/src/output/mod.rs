@@ -7,7 +7,7 @@ mod table;
 mod text;
 
 pub use destination::{Destination, ReplacePolicy};
-pub use text::TextResult;
+pub(crate) use text::TextResult;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;

@@ -11,11 +11,11 @@ use planetree_base::error::{Error, Result};
 use std::io::Write;
 
 /// Writes a Parquet file.
-pub struct ParquetWriter<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
+pub(super) struct ParquetWriter<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
 
 impl<'a> ParquetWriter<'a> {
     /// Creates a writer and starts the file.
-    pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Self> {
+    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))

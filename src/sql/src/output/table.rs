@@ -12,7 +12,7 @@ use std::io::{self, Write};
 const FIRST_ROWS: usize = 2000;
 
 /// Writes a table with borders.
-pub struct BoxWriter<'a> {
+pub(super) struct BoxWriter<'a> {
     output: Box<dyn Write + Send + 'a>,
     names: Vec<String>,
     /// Whether each column is numeric and therefore right-aligned.
@@ -25,7 +25,7 @@ pub struct BoxWriter<'a> {
 
 impl<'a> BoxWriter<'a> {
     /// Creates a writer that has written nothing.
-    pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Self {
+    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Self {
         let fields = schema.fields();
         BoxWriter {
             output,

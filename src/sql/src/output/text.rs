@@ -8,14 +8,18 @@ use planetree_data::table::TextRows;
 use std::io::Write;
 
 /// Writes delimited text or JSON.
-pub struct TextResult<'a> {
+pub(crate) struct TextResult<'a> {
     rows: TextRows,
     output: Box<dyn Write + Send + 'a>,
 }
 
 impl<'a> TextResult<'a> {
     /// Creates a writer and writes the text before the rows, such as a header.
-    pub fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>, rows: TextRows) -> Result<Self> {
+    pub(crate) fn new(
+        schema: &SchemaRef,
+        mut output: Box<dyn Write + Send + 'a>,
+        rows: TextRows,
+    ) -> Result<Self> {
         output.write_all(rows.begin(schema).as_bytes()).map_err(failed)?;
         Ok(TextResult { rows, output })
     }

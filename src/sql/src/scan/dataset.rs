@@ -8,21 +8,21 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A dataset as a source of rows.
-pub struct DatasetSource {
+pub(crate) struct DatasetSource {
     reader: Arc<DatasetReader>,
     schema: SchemaRef,
 }
 
 impl DatasetSource {
     /// Creates a source that reads an open dataset.
-    pub fn new(reader: Arc<DatasetReader>) -> Self {
+    pub(crate) fn new(reader: Arc<DatasetReader>) -> Self {
         let schema = Arc::new(dataset_schema(reader.manifest()));
         DatasetSource { reader, schema }
     }
 }
 
 /// Returns the columns of a dataset.
-pub fn dataset_schema(manifest: &Manifest) -> Schema {
+pub(crate) fn dataset_schema(manifest: &Manifest) -> Schema {
     let mut fields = vec![
         Field::new("query_id", DataType::Utf8, false),
         Field::new("doc_id", DataType::Utf8, true),

@@ -26,11 +26,11 @@ const BUFFERED_BATCHES: usize = 2;
 const BATCH_ROWS: usize = 8192;
 
 /// Plan node that scans a source.
-pub type ScanExec = OperatorExec<Scan>;
+pub(crate) type ScanExec = OperatorExec<Scan>;
 
 /// The operator of [`ScanExec`].
 #[derive(Clone)]
-pub struct Scan {
+pub(crate) struct Scan {
     source: Arc<dyn ScanSource>,
     columns: Vec<usize>,
     schema: SchemaRef,
@@ -44,7 +44,7 @@ pub struct Scan {
 
 impl Scan {
     /// Creates a scan of some columns in at most `max_partitions` partitions, with at most `limit` rows per partition.
-    pub fn new(
+    pub(crate) fn new(
         source: Arc<dyn ScanSource>,
         columns: Vec<usize>,
         max_partitions: usize,

@@ -1,14 +1,14 @@
 //! Scans a dataset and computes the contribution of every feature to the score of every document. There is one row
 //! per document and feature.
 
-use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
+use super::{BatchSink, ScanRequest, ScanSource, warn};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
 };
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
-use planetree_data::dataset::{DatasetReader, GroupReader};
+use planetree_data::dataset::{DatasetReader, GroupReader, unexpected_columns};
 use planetree_model::explain::Explainer;
 use planetree_model::model::Model;
 use planetree_model::predict::{ColumnPlan, GroupPredictor};
@@ -21,7 +21,7 @@ const BATCH_CONTRIBUTIONS: usize = 1 << 16;
 const KEY_COLUMNS: usize = 3;
 
 /// Source with the contributions of features to the scores of a dataset's rows.
-pub struct ExplainedSource {
+pub(crate) struct ExplainedSource {
     reader: Arc<DatasetReader>,
     explained: RowExplainer,
     scorer: GroupPredictor,
@@ -30,7 +30,7 @@ pub struct ExplainedSource {
 }
 
 /// Computes the contributions of features to the scores of a dataset's rows.
-pub struct RowExplainer {
+pub(crate) struct RowExplainer {
     explainer: Explainer,
     plan: ColumnPlan,
     /// Index and name of each feature that scores depend on.
@@ -38,7 +38,7 @@ pub struct RowExplainer {
 }
 
 /// Contributions and feature values of a batch of rows.
-pub struct ExplainedRows {
+pub(crate) struct ExplainedBatch {
     /// `query_id`, `doc_id` and `label`.
     pub keys: Vec<ArrayRef>,
     /// The values of each used feature; `None` if the dataset does not have the feature.
@@ -50,7 +50,7 @@ pub struct ExplainedRows {
 
 impl RowExplainer {
     /// Prepares to explain the scores that a model gives to the rows of a dataset.
-    pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
+    pub(crate) fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let explainer = Explainer::new(model)?;
         let plan = ColumnPlan::new(model, explainer.used_features(), reader)?;
         let used = explainer.used_features().map(|feature| feature as usize);
@@ -59,26 +59,26 @@ impl RowExplainer {
     }
 
     /// Returns a warning if the model and the dataset do not match completely.
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         self.plan.found.warning()
     }
 
     /// Returns the names of the features that scores depend on.
-    pub fn features(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn features(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|(_, name)| name.as_str())
     }
 
     /// Explains the rows of a row group in batches.
-    pub fn explain(
+    pub(crate) fn explain(
         &self,
         reader: &DatasetReader,
         group: &GroupReader,
-        sink: &mut dyn FnMut(ExplainedRows) -> Result<()>,
+        sink: &mut dyn FnMut(ExplainedBatch) -> Result<()>,
     ) -> Result<()> {
         let first = group
             .columns()
             .checked_sub(reader.manifest().features.len())
-            .ok_or_else(|| wrong_columns(reader))?;
+            .ok_or_else(|| unexpected_columns(reader.location()))?;
         let mut columns: Vec<usize> = (0..KEY_COLUMNS).collect();
         columns.extend(self.plan.used.iter().map(|(feature, _)| first + feature));
         let width = self.explainer.features().max(1);
@@ -91,18 +91,31 @@ impl RowExplainer {
             let columns = values.by_feature(width);
             let rows = batch.num_rows();
             let mut contributions = vec![0.0; rows * width];
-            let queries = batch.column(0).as_string_opt::<i32>().ok_or_else(|| wrong_columns(reader))?;
+            let queries = batch
+                .column(0)
+                .as_string_opt::<i32>()
+                .ok_or_else(|| unexpected_columns(reader.location()))?;
             for rows in self.explainer.independent_rows(queries, rows) {
                 let out = &mut contributions[rows.start * width..rows.end * width];
                 self.explainer.explain_columns(&columns, rows, out);
             }
             let values = self.used.iter().map(|(feature, _)| columns[*feature].cloned()).collect();
-            sink(ExplainedRows { keys: batch.columns()[..KEY_COLUMNS].to_vec(), values, contributions, rows })
+            sink(ExplainedBatch {
+                keys: batch.columns()[..KEY_COLUMNS].to_vec(),
+                values,
+                contributions,
+                rows,
+            })
         })
     }
 
     /// Returns the contribution and the value of a feature in a row. `used` is the index among the used features.
-    pub fn contribution(&self, explained: &ExplainedRows, row: usize, used: usize) -> (f64, Option<f32>) {
+    pub(crate) fn contribution(
+        &self,
+        explained: &ExplainedBatch,
+        row: usize,
+        used: usize,
+    ) -> (f64, Option<f32>) {
         let width = self.explainer.features().max(1);
         let value = explained.values[used].as_ref().filter(|column| column.is_valid(row));
         (explained.contributions[row * width + self.used[used].0], value.map(|column| column.value(row)))
@@ -111,7 +124,7 @@ impl RowExplainer {
 
 impl ExplainedSource {
     /// Creates a source that explains the scores of a dataset's rows. `shown` is the name of the model in plans.
-    pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
+    pub(crate) fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let explained = RowExplainer::new(model, &reader)?;
         warn(&reader, explained.warning());
         let scorer = GroupPredictor::new(model, &reader)?;
@@ -129,7 +142,7 @@ impl ExplainedSource {
     }
 
     /// Returns all columns, with one row per document and feature.
-    fn rows(&self, explained: &ExplainedRows, scores: &[f64]) -> Result<Vec<ArrayRef>> {
+    fn rows(&self, explained: &ExplainedBatch, scores: &[f64]) -> Result<Vec<ArrayRef>> {
         let RowExplainer { explainer, used, .. } = &self.explained;
         let cells: Vec<(usize, usize)> =
             (0..explained.rows).flat_map(|row| (0..used.len()).map(move |feature| (row, feature))).collect();

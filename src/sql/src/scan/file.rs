@@ -9,14 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Tables of one kind, concatenated.
-pub struct FileSource {
+pub(crate) struct FileSource {
     tables: Vec<TableReader>,
     schema: SchemaRef,
 }
 
 impl FileSource {
     /// Concatenates tables. `shown` is their path or pattern, for error messages.
-    pub fn new(tables: Vec<TableReader>, shown: &str) -> Result<Self> {
+    pub(crate) fn new(tables: Vec<TableReader>, shown: &str) -> Result<Self> {
         let Some(first) = tables.first() else {
             return Err(Error::place(shown, "no such file", "check the spelling of the path"));
         };

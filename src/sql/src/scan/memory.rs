@@ -7,14 +7,14 @@ use planetree_base::error::{Error, Result};
 use std::ops::Range;
 
 /// Batches in memory. Each batch is one row group.
-pub struct MemorySource {
+pub(crate) struct MemorySource {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
 impl MemorySource {
     /// Creates a source of these batches, in order.
-    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         MemorySource { schema, batches }
     }
 }

@@ -8,12 +8,12 @@ mod file;
 mod memory;
 mod scored;
 
-pub use dataset::DatasetSource;
-pub use exec::{Scan, ScanExec};
-pub use explained::{ExplainedSource, RowExplainer};
-pub use file::FileSource;
-pub use memory::MemorySource;
-pub use scored::ScoredSource;
+pub(crate) use dataset::DatasetSource;
+pub(crate) use exec::{Scan, ScanExec};
+pub(crate) use explained::{ExplainedSource, RowExplainer};
+pub(crate) use file::FileSource;
+pub(crate) use memory::MemorySource;
+pub(crate) use scored::ScoredSource;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -29,11 +29,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Receives batches. If it returns an error, the scan ends.
-pub type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
+pub(crate) type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 
 /// The columns that a scan requests from a source.
 #[derive(Debug, Clone)]
-pub struct ScanRequest {
+pub(crate) struct ScanRequest {
     /// Column indices in any order. There is at least one.
     pub columns: Vec<usize>,
     /// The schema of the requested columns.
@@ -43,7 +43,7 @@ pub struct ScanRequest {
 }
 
 /// A table that is read by row groups.
-pub trait ScanSource: Send + Sync {
+pub(crate) trait ScanSource: Send + Sync {
     /// Returns the columns of the table.
     fn schema(&self) -> &SchemaRef;
 
@@ -59,7 +59,7 @@ pub trait ScanSource: Send + Sync {
 
 impl ScanRequest {
     /// Returns the requested columns in ascending order without duplicates, as readers return them.
-    pub fn ascending(&self) -> Vec<usize> {
+    pub(crate) fn ascending(&self) -> Vec<usize> {
         let mut columns = self.columns.clone();
         columns.sort_unstable();
         columns.dedup();
@@ -67,7 +67,7 @@ impl ScanRequest {
     }
 
     /// Brings the columns of a batch, which are in ascending order, into the requested order.
-    pub fn reordered(&self, batch: &RecordBatch, ascending: &[usize]) -> Result<RecordBatch> {
+    pub(crate) fn reordered(&self, batch: &RecordBatch, ascending: &[usize]) -> Result<RecordBatch> {
         let columns = self.columns.iter().map(|column| {
             let index = ascending.partition_point(|other| other < column);
             batch.column(index).clone()
@@ -79,19 +79,14 @@ impl ScanRequest {
 }
 
 /// Logs a warning about a dataset that a query reads with a model.
-pub fn warn(reader: &DatasetReader, warning: Option<String>) {
+pub(crate) fn warn(reader: &DatasetReader, warning: Option<String>) {
     if let Some(warning) = warning {
         tracing::warn!("{}: {warning}", reader.location());
     }
 }
 
-/// Returns the error for a dataset whose columns contradict its manifest.
-fn wrong_columns(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
-}
-
 /// A source that the engine uses as a table.
-pub struct ScanTable(pub Arc<dyn ScanSource>);
+pub(crate) struct ScanTable(pub Arc<dyn ScanSource>);
 
 impl fmt::Debug for ScanTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,11 @@
 //! Scans a dataset and adds the scores of a model, which are computed as the rows are read.
 
 use super::dataset::dataset_schema;
-use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
+use super::{BatchSink, ScanRequest, ScanSource, warn};
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::Result;
-use planetree_data::dataset::DatasetReader;
+use planetree_data::dataset::{DatasetReader, unexpected_columns};
 use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, ranks};
 use std::ops::Range;
@@ -17,7 +17,7 @@ const KEY_COLUMNS: usize = 3;
 const SCORE_COLUMNS: usize = 2;
 
 /// A dataset with the columns `score` and `rank`.
-pub struct ScoredSource {
+pub(crate) struct ScoredSource {
     reader: Arc<DatasetReader>,
     scorer: GroupPredictor,
     model: String,
@@ -26,7 +26,7 @@ pub struct ScoredSource {
 
 impl ScoredSource {
     /// Creates a source that scores a dataset with a model. `shown` is the name of the model in plans.
-    pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
+    pub(crate) fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let scorer = GroupPredictor::new(model, &reader)?;
         warn(&reader, scorer.warning());
         let mut fields = renamed_columns(&dataset_schema(reader.manifest()), &["score", "rank"]);
@@ -82,7 +82,7 @@ impl ScanSource for ScoredSource {
                 true => {
                     let queries = group.read(0..1)?;
                     let queries = queries.column(0).as_string_opt::<i32>();
-                    let queries = queries.ok_or_else(|| wrong_columns(&self.reader))?;
+                    let queries = queries.ok_or_else(|| unexpected_columns(self.reader.location()))?;
                     ranks(queries, &scores).into_iter().map(|rank| rank as i32).collect()
                 }
                 false => Vec::new(),
@@ -104,7 +104,7 @@ impl ScanSource for ScoredSource {
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let batch =
                     RecordBatch::try_new_with_options(request.schema.clone(), columns.collect(), &options);
-                sink(batch.map_err(|_| wrong_columns(&self.reader))?)
+                sink(batch.map_err(|_| unexpected_columns(self.reader.location()))?)
             })?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::io::Write;
 
 /// What the shell does after an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShellFlow {
+pub(super) enum ShellFlow {
     /// Read the next line.
     Continue,
     /// Leave the shell.
@@ -33,7 +33,7 @@ enum ShellAction {
 
 /// A command and its argument.
 #[derive(Debug)]
-pub struct ShellCommand {
+pub(super) struct ShellCommand {
     action: ShellAction,
     argument: String,
 }
@@ -60,7 +60,7 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
         "set the output format: table, csv, tsv, json, ndjson, markdown or parquet",
     ),
     (&[".timer", "\\timing"], "[on|off]", ShellAction::Timer, "show the time of each statement"),
-    (&[".read", "\\i"], "FILE", ShellAction::Read, "run the statements of a file"),
+    (&[".read", "\\i"], "FILE", ShellAction::Read, "run the SQL statements in a file"),
     (
         &[".output", "\\o"],
         "[FILE]",
@@ -72,13 +72,13 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
 ];
 
 /// Returns the names of all commands.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().flat_map(|(names, ..)| names.iter().copied())
 }
 
 impl ShellCommand {
     /// Parses an input as a command. Returns `None` if it is SQL.
-    pub fn read(input: &str) -> Option<Result<ShellCommand>> {
+    pub(super) fn read(input: &str) -> Option<Result<ShellCommand>> {
         if !input.starts_with(['.', '\\']) {
             return None;
         }

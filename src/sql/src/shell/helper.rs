@@ -52,7 +52,7 @@ const KEYWORDS: [&str; 36] = [
 ];
 
 /// Completes and validates input.
-pub struct ShellHelper {
+pub(super) struct ShellHelper {
     session: Arc<Session>,
     files: FilenameCompleter,
     functions: Vec<String>,
@@ -62,7 +62,7 @@ pub struct ShellHelper {
 
 impl ShellHelper {
     /// Creates a helper for a session.
-    pub fn new(session: Arc<Session>) -> Self {
+    pub(super) fn new(session: Arc<Session>) -> Self {
         let mut functions: Vec<String> = function_help().iter().map(|one| one.name.to_owned()).collect();
         functions.extend(session.function_names());
         functions.dedup();
@@ -151,7 +151,7 @@ impl Helper for ShellHelper {}
 
 /// Checks whether an input can be run: it is empty, a command, or statements that end with a `;` outside of strings and
 /// comments.
-pub fn is_complete(input: &str) -> bool {
+pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
     if trimmed.is_empty() || trimmed.starts_with(['.', '\\']) {
         return true;

@@ -14,16 +14,15 @@ mod partition;
 mod summary;
 mod survey;
 
-pub use cache::DescribedBins;
-pub use cache::{BinCache, CacheKey, CacheWriter};
+pub(crate) use cache::DescribedBins;
+pub(crate) use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{
+pub(crate) use layout::{
     BLOCKS, BinLayout, FeaturePlace, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
 };
 #[cfg(test)]
-pub use load::mixed_columns;
+pub(crate) use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
-pub use partition::{Codes, FeatureCodes, GroupCodes};
-pub use summary::{SAMPLED_ROWS, ValueDistribution};
-pub(crate) use survey::rows_of;
-pub use survey::{Surveyed, survey};
+pub(crate) use partition::{Codes, FeatureCodes, GroupCodes};
+pub use summary::SAMPLED_ROWS;
+pub(crate) use survey::{Surveyed, rows_of, survey};

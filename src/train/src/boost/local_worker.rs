@@ -8,8 +8,8 @@ use crate::config::BoostSettings;
 use crate::driver::{BoostWorker, GradientSummary, TreeStart};
 use crate::driver::{Metrics, Scores, draw_rows};
 use crate::tree::{
-    Cell, CodedTree, LocalRows, NodeHistogram, NodeId, NodeSplit, RowSets, RowStore, Scale, WantedNode,
-    WorkerRows,
+    Cell, CodedTree, LocalRows, NodeHistogram, NodeId, NodePart, NodeSplit, RowSets, RowStore, Scale,
+    WantedNode, WorkerBounds, WorkerPiece, WorkerRows,
 };
 use planetree_base::error::Result;
 use planetree_metric::Mean;
@@ -27,7 +27,8 @@ pub struct LocalWorker<C: Cell> {
     count_bits: u32,
     /// The largest magnitude of a label or score so far.
     farthest: f64,
-    /// Tracks whether all scores are integer multiples of a unit. `None` before the first tree.
+    /// Tracks whether all scores are integer multiples of one step size, so that histograms can be updated exactly.
+    /// `None` before the first tree.
     whole: Option<WholeScores>,
 }
 
@@ -62,9 +63,32 @@ impl<C: Cell> LocalWorker<C> {
         self.state.gradients.update(&self.data.rows, &self.state.scores, round)
     }
 
-    /// Returns the rows of the given partitions. For streaming candidate splits, they are the rows of one worker.
-    pub fn rows_of(&self, partitions: Range<usize>, scale: Scale) -> WorkerRows<'_, C> {
-        WorkerRows { data: &self.data, rows: &self.sets, partitions, scale }
+    /// Returns the rows of neighbouring workers of streaming candidates. `bounds` are the rows of all workers.
+    pub fn rows_of<'a>(
+        &'a self,
+        bounds: &'a WorkerBounds,
+        workers: Range<usize>,
+        scale: Scale,
+        centroids: usize,
+    ) -> WorkerRows<'a, C> {
+        WorkerRows { data: &self.data, rows: &self.sets, bounds, workers, scale, centroids }
+    }
+
+    /// Returns the sums over those rows of node parts that are in the given pieces of partitions.
+    pub fn part_sums_within(&mut self, parts: &[NodePart], pieces: &[WorkerPiece]) -> Result<Vec<C>> {
+        self.held().part_sums_within(parts, pieces)
+    }
+
+    /// Returns the data.
+    pub fn data(&self) -> &BinnedData {
+        &self.data
+    }
+
+    /// Like [`BoostWorker::metrics`], but of the first `partitions` partitions only.
+    pub fn metrics_of(&self, partitions: usize) -> Vec<Mean> {
+        let WorkerState { scores, metrics, .. } = &self.state;
+        let rows = &self.data.rows[..partitions];
+        metrics.as_ref().map(|metrics| metrics.evaluate(rows, scores)).unwrap_or_default()
     }
 
     /// Returns the sum over the rows of a node.
@@ -72,7 +96,7 @@ impl<C: Cell> LocalWorker<C> {
         self.held().total(node)
     }
 
-    /// Starts a tree. The arguments are described at [`TreeStart`].
+    /// Starts a tree. See [`TreeStart`] for the arguments.
     pub fn start(&mut self, tree: u64, scale: &Scale, limit: Option<u64>) {
         self.count_bits = scale.count_bits;
         let sampling = self.parameters.learner.tree.sampling;
@@ -101,6 +125,10 @@ impl<C: Cell> RowStore<C> for LocalWorker<C> {
 
     fn moved(&mut self, groups: &[usize], moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         self.held().moved(groups, moves)
+    }
+
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
+        self.held().part_sums(parts)
     }
 
     fn local(&self) -> Result<&RowSets<C>> {
@@ -149,7 +177,6 @@ impl<C: Cell> BoostWorker<C> for LocalWorker<C> {
     }
 
     fn metrics(&mut self) -> Result<Vec<Mean>> {
-        let WorkerState { scores, metrics, .. } = &self.state;
-        Ok(metrics.as_ref().map(|metrics| metrics.evaluate(&self.data.rows, scores)).unwrap_or_default())
+        Ok(self.metrics_of(self.data.partitions()))
     }
 }

@@ -8,14 +8,15 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
-use crate::config::{BoostCandidates, BoostSettings, StreamingParameters};
+use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
     PartUpdate, Scores, StageContext, TrainRequest, TreeStart, diverged_on, misfit, no_split,
 };
 use crate::tree::{
-    CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, GrowContext, KeptHistograms, Order,
-    SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
+    CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
+    Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
+    WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -25,6 +26,7 @@ use prepare::PreparedBoosting;
 pub use prepare::bytes_per_row;
 use spin_guard::SpinGuard;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Creates the learner of a boosted part, and the part before its first round.
 pub fn learner<'a>(
@@ -33,7 +35,7 @@ pub fn learner<'a>(
     input: &'a MemberInput,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    prepare::note_workers(parameters, input.data.partitions(), observer);
+    prepare::note_workers(parameters, &input.data.rows, observer);
     let prepared = prepare::prepare(context, parameters, input)?;
     let start = PartFamily::Trees(prepared.start.clone());
     Ok(match prepared.traits.weighted {
@@ -56,6 +58,8 @@ struct BoostLearner<'a, C: Cell> {
     gradients: GradientSummary,
     /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
+    /// The rows of each worker, for streaming candidates.
+    bounds: Arc<WorkerBounds>,
     /// Keeps threads spinning between steps. `None` if other parts or processes use the threads.
     spin_guard: Option<SpinGuard>,
 }
@@ -67,7 +71,9 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         mut prepared: PreparedBoosting,
     ) -> Self {
         let request = context.request;
+        let workers = workers(&parameters.learner.candidates);
         BoostLearner {
+            bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
             worker: prepared.worker(request, parameters),
             request,
             parameters,
@@ -91,13 +97,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let groups = choice.groups(&data.binning.layout);
         let all_groups = groups.len() == data.binning.layout.groups.len();
         self.worker.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
-        let rules = SplitRules {
-            min_data: parameters.learner.tree.min_data_in_leaf as i64,
-            min_weight: parameters.learner.min_sum_hessian,
-            min_gain: parameters.learner.tree.min_gain,
-            lambda: parameters.learner.lambda_l2,
-            scale,
-        };
+        let rules = split_rules(parameters, traits.residuals, scale);
         let context = GrowContext { data, rules, choice: &choice, histogram_bytes: self.histogram_bytes };
         let limits = limits(parameters);
         let in_units = traits.values_in_units(parameters, &scale);
@@ -110,7 +110,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             true => KeptHistograms::for_carry(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),
         };
-        let mut finder = finder(parameters, histograms);
+        let mut finder = finder(parameters, &self.bounds, histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
@@ -213,6 +213,30 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
     }
 }
 
+/// Returns the rules by which splits are found and leaves get their values. `residuals` says whether the gradients are
+/// those of the squared error.
+fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> SplitRules {
+    let learner = &parameters.learner;
+    let newton = Divisor::Weight { lambda: learner.lambda_l2 };
+    // The gradients of the squared error are weighted residuals, and least squares with weights divides by their sum.
+    let least_squares = if residuals { Divisor::Weight { lambda: 0.0 } } else { Divisor::Rows };
+    SplitRules {
+        min_data: learner.tree.min_data_in_leaf as i64,
+        min_to_split: learner.tree.min_data_to_split as i64,
+        min_weight: learner.min_sum_hessian,
+        min_gain: learner.tree.min_gain,
+        split: match learner.split_by {
+            SplitBy::Newton => newton,
+            SplitBy::Gradient => least_squares,
+        },
+        leaf: match learner.leaf {
+            LeafStep::Newton => newton,
+            LeafStep::Mean => least_squares,
+        },
+        scale,
+    }
+}
+
 fn limits(parameters: &BoostSettings) -> TreeLimits {
     TreeLimits {
         depth: parameters.learner.tree.max_depth.unwrap_or(u32::MAX),
@@ -223,13 +247,25 @@ fn limits(parameters: &BoostSettings) -> TreeLimits {
     }
 }
 
-fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
+fn finder<C: Cell>(
+    parameters: &BoostSettings,
+    bounds: &Arc<WorkerBounds>,
+    kept: KeptHistograms<C>,
+) -> Box<dyn SplitFinder<C>> {
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            Box::new(StreamingSplits::new(streaming_rules(streaming), kept))
+            Box::new(StreamingSplits::new(streaming_rules(streaming), bounds.clone(), kept))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
+    }
+}
+
+/// Returns the number of workers that build histograms of their own, which is 1 unless candidates are streaming.
+fn workers(candidates: &BoostCandidates) -> usize {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => streaming.workers as usize,
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => 1,
     }
 }
 

@@ -122,14 +122,14 @@ impl PreparedBoosting {
     }
 }
 
-/// Tells the user if there are fewer workers than requested, which happens because each worker has whole row groups.
-pub fn note_workers(parameters: &BoostSettings, partitions: usize, observer: &mut dyn Observer) {
+/// Tells the user if there are fewer workers than requested, which happens because each worker has whole queries.
+pub fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer: &mut dyn Observer) {
+    let queries: usize = rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
-        && streaming.workers as usize > partitions
+        && streaming.workers as usize > queries
     {
         observer.note(&format!(
-            "workers = {}, but only {partitions} can be used: a worker needs a row group of its own \
-             (convert with a smaller --partition-rows for more)",
+            "workers = {}, but only {queries} can be used: each worker needs a query",
             streaming.workers
         ));
     }

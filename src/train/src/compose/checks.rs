@@ -94,7 +94,7 @@ pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &Bi
     Err(match number {
         1 => Error::usage(
             format_args!(
-                "the start model replaces missing values of {name} by {old_fill}, this training by {new_fill}"
+                "the start model replaces missing values of {name} by {old_fill}, this run by {new_fill}"
             ),
             "set missing as for the start model; a mean or median always comes from the training data",
         ),

@@ -82,12 +82,11 @@ fn cholesky(matrix: &[Vec<f64>]) -> (Vec<Vec<f64>>, Vec<bool>) {
             }
         }
         let rest = matrix[row][row] - factor[row][..row].iter().map(|value| value * value).sum::<f64>();
-        // The negation also drops a column that is not a number.
-        if !(rest > DEPENDENT * matrix[row][row]) {
+        if rest > DEPENDENT * matrix[row][row] {
+            factor[row][row] = rest.sqrt();
+        } else {
             dropped[row] = true;
             factor[row] = vec![0.0; width];
-        } else {
-            factor[row][row] = rest.sqrt();
         }
     }
     (factor, dropped)

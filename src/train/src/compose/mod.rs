@@ -45,6 +45,20 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     let mut outputs = Vec::new();
     for number in training.next_stage()..=request.plan.stages.len() as u32 {
         let parameters = &request.plan.stages[number as usize - 1];
+        let out_of_bag = match (number, request.plan.stage_start) {
+            (2, StageStart::OutOfBag) => {
+                let first = request.plan.first();
+                let binned = match bins.take().filter(|bins| bins.key == BinKey::of(first)) {
+                    Some(bins) => bins,
+                    None => StageBins::read(request, first, &members, &mut sources, observer)?,
+                };
+                let binned = &*bins.insert(binned);
+                let (parameters, members, sources) = (first, &members, &sources);
+                let stage = StageRun { request, number: 1, parameters, members, sources, binned };
+                stage.out_of_bag(&training, observer)?
+            }
+            _ => Vec::new(),
+        };
         let key = BinKey::of(parameters);
         let binned = match bins.take().filter(|bins| bins.key == key) {
             Some(bins) => bins,
@@ -57,11 +71,14 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         }
         checks::check_fills(request, number, training.model(), &binned.data)?;
         let stage = StageRun { request, number, parameters, members: &members, sources: &sources, binned };
-        outputs = stage.run(&mut training, observer)?;
+        outputs = stage.run(&mut training, out_of_bag, observer)?;
     }
-    if let (Target::Ordinal(ordinal), Some(bins)) = (&request.plan.target, &bins) {
-        if let Some(data) = ordinal.weights.data() {
-            fit_weights(request, data, &members, &sources, bins, training.model_mut(), observer)?;
+    if let (Target::Ordinal(ordinal), Some(bins)) = (&request.plan.target, &bins)
+        && let Some(data) = ordinal.weights.data()
+    {
+        let fit = FitData { request, data, members: &members, sources: &sources, bins };
+        for model in training.models_mut() {
+            fit.fit_weights(model, observer)?;
         }
     }
     training.seconds.load += sources.seconds.load;
@@ -165,13 +182,19 @@ struct StageRun<'a> {
 }
 
 impl StageRun<'_> {
-    fn run(&self, training: &mut Training<'_>, observer: &mut dyn Observer) -> Result<Vec<LearnerOutputs>> {
+    /// Runs the stage. `out_of_bag` are scores of the training rows that replace those of earlier stages, by member.
+    fn run(
+        &self,
+        training: &mut Training<'_>,
+        out_of_bag: Vec<Vec<f64>>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<LearnerOutputs>> {
         let features = training.model().features.clone();
         let context = self.context(&features, &self.binned.validation);
         let mut inputs = self.inputs();
         let has_start = self.number > 1 || self.request.start.is_some();
         if has_start {
-            self.start(training.finished_parts(), &context, &mut inputs, observer)?;
+            self.start(training.finished_parts(), out_of_bag, &context, &mut inputs)?;
         }
         let mut all = Vec::with_capacity(inputs.len());
         for (member, input) in self.members.all.iter().zip(&inputs) {
@@ -225,16 +248,11 @@ impl StageRun<'_> {
     fn start(
         &self,
         finished: &[Part],
+        out_of_bag: Vec<Vec<f64>>,
         context: &StageContext<'_>,
         inputs: &mut [MemberInput],
-        observer: &mut dyn Observer,
     ) -> Result<()> {
-        let mut out_of_bag = match self.request.plan.stage_start {
-            StageStart::OutOfBag if self.number > 1 => {
-                self.out_of_bag(finished, context, observer)?.into_iter()
-            }
-            _ => Vec::new().into_iter(),
-        };
+        let mut out_of_bag = out_of_bag.into_iter();
         for (member, input) in self.members.all.iter().zip(inputs) {
             let model = member_model(self.request, member, finished, context.features);
             let rows = &input.data.rows;
@@ -252,27 +270,22 @@ impl StageRun<'_> {
         Ok(())
     }
 
-    /// Returns the out-of-bag scores of the forests of the first stage, by member. A row that every tree was trained on
-    /// has the score of all trees.
-    fn out_of_bag(
-        &self,
-        finished: &[Part],
-        context: &StageContext<'_>,
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<Vec<f64>>> {
-        let first = StageRun { number: 1, parameters: self.request.plan.first(), ..*self };
-        let bare = StageContext { validation: &[], ..*context };
+    /// Returns the out-of-bag scores of the forests that this stage, the first one, has trained, by member. A row that
+    /// every tree was trained on has the score of all trees.
+    fn out_of_bag(&self, training: &Training<'_>, observer: &mut dyn Observer) -> Result<Vec<Vec<f64>>> {
+        let (finished, features) = (training.finished_parts(), &training.model().features);
+        let context = self.context(features, &[]);
         let mut all = Vec::new();
         let mut seen = 0;
-        for (member, mut input) in self.members.all.iter().zip(first.inputs()) {
+        for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
             let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
             input.out_of_bag = true;
-            let (_, mut learner) = learner(&bare, &input, &mut crate::Silent)?;
+            let (_, mut learner) = learner(&context, &input, &mut crate::Silent)?;
             let trees = part.family.trees().map_or(0, |ensemble| ensemble.trees.len());
             learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
             let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
             if scores.iter().any(|score| score.is_nan()) {
-                let model = member_model(self.request, member, finished, context.features);
+                let model = member_model(self.request, member, finished, features);
                 let in_sample = scores_on(&self.sources.source, &model)?;
                 for (score, in_sample) in scores.iter_mut().zip(in_sample).filter(|(score, _)| score.is_nan())
                 {
@@ -341,43 +354,49 @@ fn learner<'a>(
     }
 }
 
-/// Sets the weights of classes and the intercept to the least squares of the labels.
-fn fit_weights(
-    request: &TrainRequest,
+/// What the weights of classes are fitted on.
+struct FitData<'a> {
+    request: &'a TrainRequest,
     data: LeastSquaresData,
-    members: &PlannedMembers,
-    sources: &Sources,
-    bins: &StageBins,
-    model: &mut Model,
-    observer: &mut dyn Observer,
-) -> Result<()> {
-    let mut columns: Vec<Vec<f64>> = members.classes().map(|_| Vec::new()).collect();
-    let mut labels: Vec<f64> = Vec::new();
-    let train = (data != LeastSquaresData::Valid).then_some((&sources.source, &bins.data.rows[..]));
-    let first = sources.validation.first().zip(bins.validation.first());
-    let valid = first.filter(|_| data != LeastSquaresData::Train).map(|(source, set)| (source, set.rows()));
-    for (source, rows) in train.into_iter().chain(valid) {
-        labels.extend(rows.iter().flat_map(|rows| &rows.labels).map(|label| f64::from(*label)));
-        for (class, column) in members.classes().zip(&mut columns) {
-            column.extend(scores_on(source, &start::class_model(model, class, request.plan.runs))?);
+    members: &'a PlannedMembers,
+    sources: &'a Sources,
+    bins: &'a StageBins,
+}
+
+impl FitData<'_> {
+    /// Sets the weights of classes and the intercept to the least squares of the labels.
+    fn fit_weights(&self, model: &mut Model, observer: &mut dyn Observer) -> Result<()> {
+        let FitData { request, data, members, sources, bins } = *self;
+        let mut columns: Vec<Vec<f64>> = members.classes().map(|_| Vec::new()).collect();
+        let mut labels: Vec<f64> = Vec::new();
+        let train = (data != LeastSquaresData::Valid).then_some((&sources.source, &bins.data.rows[..]));
+        let first = sources.validation.first().zip(bins.validation.first());
+        let valid =
+            first.filter(|_| data != LeastSquaresData::Train).map(|(source, set)| (source, set.rows()));
+        for (source, rows) in train.into_iter().chain(valid) {
+            labels.extend(rows.iter().flat_map(|rows| &rows.labels).map(|label| f64::from(*label)));
+            for (class, column) in members.classes().zip(&mut columns) {
+                column.extend(scores_on(source, &start::class_model(model, class, request.plan.runs))?);
+            }
         }
+        let fit = least_squares::fit(&columns, &labels);
+        for (class, weight) in members.classes().zip(&fit.weights) {
+            let of_class = |part: &&mut Part| part.role.is_some_and(|role| role.class == Some(class));
+            let parts = model.parts.iter_mut().filter(of_class);
+            parts.for_each(|part| part.weight = weight / f64::from(request.plan.runs));
+        }
+        model.intercept = fit.intercept;
+        let weights: Vec<String> =
+            fit.weights.iter().chain([&fit.intercept]).map(|weight| format!("{weight:.4}")).collect();
+        observer.note(&format!("class_weights {}: {}", data.name(), weights.join(", ")));
+        for class in
+            members.classes().zip(&fit.dropped).filter(|(_, dropped)| **dropped).map(|(class, _)| class)
+        {
+            observer.note(&format!(
+                "the scores of class {} follow from those of other classes, so their weight is 0",
+                class.at_most
+            ));
+        }
+        Ok(())
     }
-    let fit = least_squares::fit(&columns, &labels);
-    for (class, weight) in members.classes().zip(&fit.weights) {
-        let of_class = |part: &&mut Part| part.role.is_some_and(|role| role.class == Some(class));
-        let parts = model.parts.iter_mut().filter(of_class);
-        parts.for_each(|part| part.weight = weight / f64::from(request.plan.runs));
-    }
-    model.intercept = fit.intercept;
-    let weights: Vec<String> =
-        fit.weights.iter().chain([&fit.intercept]).map(|weight| format!("{weight:.4}")).collect();
-    observer.note(&format!("class_weights {}: {}", data.name(), weights.join(", ")));
-    for class in members.classes().zip(&fit.dropped).filter(|(_, dropped)| **dropped).map(|(class, _)| class)
-    {
-        observer.note(&format!(
-            "the scores of class {} follow from those of other classes, so their weight is 0",
-            class.at_most
-        ));
-    }
-    Ok(())
 }

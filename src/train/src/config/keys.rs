@@ -3,7 +3,11 @@
 
 use super::raw::RawParameters;
 use super::words::{NamedEnum, choose, names};
-use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
+use super::{
+    Candidates, CriterionName, EnsembleName, LeafOrder, LeafScore, LeafStep, MissingPolicy, ObjectiveName,
+    Sampling, SplitBy,
+};
+use planetree_metric::Metric;
 use planetree_model::model::FeatureNormalisation;
 use std::ops::RangeInclusive;
 
@@ -43,12 +47,14 @@ pub enum KeyKind {
     Features,
     /// A list of metrics.
     Metrics,
-    /// The metric that LambdaRank optimises.
-    LambdaMetric,
+    /// A metric.
+    Metric { set: fn(&mut RawParameters, Metric), get: fn(&RawParameters) -> Metric },
     /// Convention for computing metrics.
     Convention,
     /// Gain of each label.
     LabelGain,
+    /// Map of labels to others.
+    LabelMap,
     /// Rank discount of listwise trees.
     Discount,
     /// Initial score.
@@ -79,7 +85,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 47] = [
+pub static KEYS: [Key; 55] = [
     Key {
         name: "ensemble",
         aliases: &["boosting", "boosting_type", "booster"],
@@ -105,7 +111,10 @@ pub static KEYS: [Key; 47] = [
     Key {
         name: "lambda_metric",
         aliases: &["lambdarank_target"],
-        kind: KeyKind::LambdaMetric,
+        kind: KeyKind::Metric {
+            set: |parameters, metric| parameters.lambda_metric = metric,
+            get: |parameters| parameters.lambda_metric,
+        },
         default: "ndcg",
         help: "LambdaRank only: metric whose change under a swap weights each pair; any metric except rmse",
     },
@@ -221,6 +230,48 @@ pub static KEYS: [Key; 47] = [
         help: "Forests: split criterion; entropy and gini treat labels as classes, ndcg scores the ranking of whole queries",
     },
     Key {
+        name: "redraw_features",
+        aliases: &[],
+        kind: KeyKind::Flag {
+            set: |parameters, value| parameters.forest.redraw_features = value,
+            get: |parameters| parameters.forest.redraw_features,
+        },
+        default: "true",
+        help: "Forests: if all features sampled for a node are constant in it, sample more; false makes the node a leaf",
+    },
+    Key {
+        name: "leaf_score",
+        aliases: &[],
+        kind: KeyKind::Word {
+            words: names::<LeafScore>,
+            set: |parameters, text| choose(&mut parameters.forest.leaf_score, text),
+            get: |parameters| parameters.forest.leaf_score.name(),
+        },
+        default: "expected",
+        help: "Forests that treat labels as classes: leaf value, the mean of the labels c (expected), of c^2 (square) or of 2^c (exp2)",
+    },
+    Key {
+        name: "listwise_metric",
+        aliases: &[],
+        kind: KeyKind::Metric {
+            set: |parameters, metric| parameters.forest.listwise.metric = metric,
+            get: |parameters| parameters.forest.listwise.metric,
+        },
+        default: "ndcg",
+        help: "Listwise trees: metric whose expected value chooses splits; ndcg is the fastest",
+    },
+    Key {
+        name: "queries_per_node",
+        aliases: &[],
+        kind: KeyKind::Real {
+            range: SHARE,
+            set: |parameters, value| parameters.forest.listwise.queries_per_node = value,
+            get: |parameters| parameters.forest.listwise.queries_per_node,
+        },
+        default: "1.0",
+        help: "Listwise trees: fraction of the queries sampled for the gains of each node",
+    },
+    Key {
         name: "listwise_levels",
         aliases: &[],
         kind: KeyKind::Limit {
@@ -313,7 +364,7 @@ pub static KEYS: [Key; 47] = [
             get: |parameters| parameters.max_depth,
         },
         default: "5",
-        help: "Maximum depth of a tree",
+        help: "Maximum depth of a tree: splits on the way to a leaf",
     },
     Key {
         name: "num_leaves",
@@ -328,7 +379,7 @@ pub static KEYS: [Key; 47] = [
     },
     Key {
         name: "min_data_in_leaf",
-        aliases: &["min_data", "min_child_samples", "min_samples_leaf", "min_examples", "min_rows"],
+        aliases: &["min_data", "min_child_samples", "min_samples_leaf", "min_examples"],
         kind: KeyKind::Whole {
             range: 0..=i64::MAX as u64,
             // Every leaf has at least one row, so 0 means 1.
@@ -337,6 +388,18 @@ pub static KEYS: [Key; 47] = [
         },
         default: "20",
         help: "Minimum rows per leaf",
+    },
+    Key {
+        name: "min_data_to_split",
+        aliases: &["min_samples_split", "min_rows"],
+        kind: KeyKind::Whole {
+            range: 0..=i64::MAX as u64,
+            // A split has at least one row on either side, so less than 2 means 2.
+            set: |parameters, value| parameters.min_data_to_split = value.max(2),
+            get: |parameters| parameters.min_data_to_split,
+        },
+        default: "2",
+        help: "Minimum rows of a node that is split",
     },
     Key {
         name: "min_gain",
@@ -348,6 +411,28 @@ pub static KEYS: [Key; 47] = [
         },
         default: "0.0",
         help: "Minimum gain of a split",
+    },
+    Key {
+        name: "split_by",
+        aliases: &[],
+        kind: KeyKind::Word {
+            words: names::<SplitBy>,
+            set: |parameters, text| choose(&mut parameters.split_by, text),
+            get: |parameters| parameters.split_by.name(),
+        },
+        default: "newton",
+        help: "Boosting: score of splits, newton (G^2 / (H + lambda_l2)) or gradient (least squares on the gradients, G^2 / n)",
+    },
+    Key {
+        name: "leaf",
+        aliases: &[],
+        kind: KeyKind::Word {
+            words: names::<LeafStep>,
+            set: |parameters, text| choose(&mut parameters.leaf, text),
+            get: |parameters| parameters.leaf.name(),
+        },
+        default: "newton",
+        help: "Boosting: value of leaves, newton (G / (H + lambda_l2)) or mean (the mean gradient, G / n)",
     },
     Key {
         name: "lambda_l2",
@@ -391,7 +476,7 @@ pub static KEYS: [Key; 47] = [
             get: |parameters| parameters.max_bin.into(),
         },
         default: "255",
-        help: "Maximum bins per feature (static, random: 2 to 255; random: 0 keeps all values), or centroids per feature and node (streaming: 2 to 10000)",
+        help: "Maximum bins per feature (static, random: 2 to 255; forests: 0 keeps all values), or centroids per feature and node (streaming: 2 to 10000)",
     },
     Key {
         name: "value_groups",
@@ -413,7 +498,7 @@ pub static KEYS: [Key; 47] = [
             get: |parameters| parameters.workers.into(),
         },
         default: "1",
-        help: "Streaming only: number of workers; each builds histograms of its partitions, which are then merged",
+        help: "Streaming only: number of workers; each builds histograms of its queries, which are then merged",
     },
     Key {
         name: "bagging_fraction",
@@ -488,7 +573,7 @@ pub static KEYS: [Key; 47] = [
         aliases: &["max_features", "colsample_bynode", "feature_fraction_bynode"],
         kind: KeyKind::Features,
         default: "all",
-        help: "Number of features sampled for each node from the features of its tree",
+        help: "Number of features sampled for each node from those of its tree; a fraction is of all features",
     },
     Key {
         name: "missing",
@@ -547,6 +632,13 @@ pub static KEYS: [Key; 47] = [
         kind: KeyKind::Convention,
         default: "planetree",
         help: "Rules by which metrics are computed: the name of a tool (lightgbm, xgboost, trec, letor4, ...), and switches; see planetree evaluate --help",
+    },
+    Key {
+        name: "label_map",
+        aliases: &[],
+        kind: KeyKind::LabelMap,
+        default: "none",
+        help: "Labels that replace those of training and validation data, such as 0,1,2=0;3,4=1; a label that is not listed is an error",
     },
     Key {
         name: "lambda_l1",

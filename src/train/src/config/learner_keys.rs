@@ -1,6 +1,7 @@
 //! Lists the parameters that only some learners use.
 
 use super::EnsembleName;
+use super::forest_checks::OF_LISTS;
 
 /// A parameter that a learner does not use.
 #[derive(Debug, Clone, Copy)]
@@ -18,20 +19,24 @@ const fn key(name: &'static str, neutral: &'static str, remedy: &'static str) ->
 }
 
 /// Parameters that only forests use.
-const OF_FORESTS: [ForeignKey; 5] = [
+const OF_FORESTS: [ForeignKey; 7] = [
     key("criterion", "variance", "ensemble=bag"),
     key("bootstrap", "false", "ensemble=bag"),
     key("pairs_per_document", "0", "ensemble=bag"),
     key("tree_strength", "false", "ensemble=bag"),
     key("listwise_levels", "0", "ensemble=bag"),
+    key("redraw_features", "true", "ensemble=bag"),
+    key("leaf_score", "expected", "ensemble=bag"),
 ];
 
 /// Parameters that only boosting uses.
-const OF_BOOSTING: [ForeignKey; 5] = [
+const OF_BOOSTING: [ForeignKey; 7] = [
     key("learning_rate", "1.0", "ensemble=boost"),
     key("num_leaves", "0", "ensemble=boost"),
     key("min_sum_hessian", "0.0", "ensemble=boost"),
     key("base_score", "auto", "ensemble=boost"),
+    key("split_by", "newton", "ensemble=boost"),
+    key("leaf", "newton", "ensemble=boost"),
     key("bagging_per", "tree", "ensemble=boost"),
 ];
 
@@ -40,10 +45,11 @@ const OF_OBJECTIVES: [ForeignKey; 2] =
     [key("objective", "squared", "ensemble=boost"), key("lambda_l2", "0.0", "ensemble=boost")];
 
 /// Parameters that boosting and forests use, but not linear models.
-const OF_TREES: [ForeignKey; 12] = [
+const OF_TREES: [ForeignKey; 13] = [
     key("candidates", "static", "ensemble=boost"),
     key("max_depth", "5", "ensemble=boost"),
     key("min_data_in_leaf", "1", "ensemble=boost"),
+    key("min_data_to_split", "2", "ensemble=boost"),
     key("min_gain", "0.0", "ensemble=boost"),
     key("max_bin", "255", "ensemble=boost"),
     key("value_groups", "0", "ensemble=boost"),
@@ -77,10 +83,11 @@ pub fn is_recorded(name: &str, ensemble: EnsembleName) -> bool {
         EnsembleName::Linear => {
             let pairwise =
                 ["truncation_level", "sigma", "lambda_norm", "lambda_metric", "margin", "label_gain"];
-            let others = ["unbiased", "bias_norm", "leaf_order", "listwise_discount", "listwise_truncation"];
+            let others = ["unbiased", "bias_norm"];
             foreign(ensemble).all(|key| key.name != name)
                 && !pairwise.contains(&name)
                 && !others.contains(&name)
+                && !OF_LISTS.contains(&name)
         }
     }
 }

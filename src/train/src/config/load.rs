@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
 /// The parameters that apply to all stages if they are set outside of a stage. All others must name their stage.
-const SHARED: [&str; 4] = ["seed", "missing", "metric", "convention"];
+const SHARED: [&str; 5] = ["seed", "missing", "metric", "convention", "label_map"];
 
 /// Loads a training plan from a preset, then a TOML file, then `key=value` arguments; later sources
 /// override earlier ones. The file may name the preset; the argument `preset` takes precedence.
@@ -97,9 +97,9 @@ impl Sources<'_> {
 
     /// Returns the error for a key that is only for `target=ordinal`.
     fn needs_ordinal(&self, key: &str) -> Error {
-        let all = self.file.plan.iter().chain(&self.command.plan);
+        let mut all = self.file.plan.iter().chain(&self.command.plan);
         let remedy = "set target=ordinal, or remove it";
-        match all.filter(|setting| setting.key.name == key).last() {
+        match all.rfind(|setting| setting.key.name == key) {
             Some(setting) => setting.fault(ValueError {
                 problem: "only models of classes use it".to_owned(),
                 remedy: remedy.to_owned(),

@@ -6,6 +6,7 @@
 //! ```
 
 mod choice;
+mod forest_checks;
 mod help;
 mod keys;
 mod learner_keys;
@@ -97,6 +98,37 @@ pub enum LeafOrder {
     Biggest,
     /// The leaf with the highest score.
     MostRelevant,
+    /// The newest leaf, the left child before the right one, so that a subtree is complete before the next begins.
+    Depth,
+}
+
+/// How the leaf value of a forest that treats labels as classes follows from the labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafScore {
+    /// The mean label.
+    Expected,
+    /// The mean of the squared labels.
+    Square,
+    /// The mean of 2 to the power of the label.
+    Exp2,
+}
+
+/// How boosting scores a split, with G the sum of gradients, H the sum of hessians and n the number of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitBy {
+    /// G^2 / (H + lambda).
+    Newton,
+    /// G^2 / n: least squares on the gradients, as in MART (Friedman 2001).
+    Gradient,
+}
+
+/// How boosting computes leaf values; see [`SplitBy`] for the letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafStep {
+    /// G / (H + lambda).
+    Newton,
+    /// G / n, the mean gradient.
+    Mean,
 }
 
 /// Initial score, before the first tree.
@@ -171,6 +203,7 @@ impl<L> Parameters<L> {
             missing: self.missing,
             metrics: self.metrics.clone(),
             convention: self.convention.clone(),
+            label_map: self.label_map.clone(),
             early_stopping_rounds: self.early_stopping_rounds,
             learner,
         }
@@ -194,7 +227,9 @@ impl Parameters {
         let mut text = String::new();
         let raw = raw::RawParameters::of(self, settings::defaults());
         for key in keys::KEYS.iter().filter(|key| learner_keys::is_recorded(key.name, raw.ensemble)) {
-            if let Some(value) = key.print(&raw) {
+            if let Some(value) = key.print(&raw)
+                && !key.is_omitted(&value)
+            {
                 let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
             }
         }
@@ -230,6 +265,18 @@ impl Parameters {
             LearnerParameters::Boost(boost) => Some(&boost.tree),
             LearnerParameters::Forest(forest) => Some(&forest.tree),
             LearnerParameters::Linear(_) => None,
+        }
+    }
+}
+
+impl LeafScore {
+    /// Returns the score of a label.
+    pub fn of(self, label: f32) -> f64 {
+        let label = f64::from(label);
+        match self {
+            LeafScore::Expected => label,
+            LeafScore::Square => label * label,
+            LeafScore::Exp2 => libm::exp2(label),
         }
     }
 }

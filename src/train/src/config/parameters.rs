@@ -1,7 +1,10 @@
 //! Checked training parameters: those that all learners share, and those of each learner. A combination that no learner
 //! has cannot be expressed.
 
-use super::{BaseScore, FeatureCount, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
+use super::{
+    BaseScore, FeatureCount, LeafOrder, LeafScore, LeafStep, MissingPolicy, ObjectiveName, Sampling, SplitBy,
+};
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Discount, Gain, Metric};
 use planetree_model::model::FeatureNormalisation;
 use serde::{Deserialize, Serialize};
@@ -26,11 +29,13 @@ pub struct TreeParameters {
     pub max_depth: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
+    /// Minimum rows of a node that is split.
+    pub min_data_to_split: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
     /// Fraction of features sampled for each tree.
     pub feature_fraction: f64,
-    /// Number of features sampled for each node from the features of its tree.
+    /// Number of features sampled for each node from the features of its tree. A fraction is of all features.
     pub features_per_node: FeatureCount,
     /// How rows are sampled for each tree.
     pub sampling: RowSampling,
@@ -151,7 +156,11 @@ pub struct BoostParameters {
     pub learning_rate: f64,
     /// Maximum number of leaves per tree. If set, trees grow best-first, otherwise level by level.
     pub num_leaves: Option<u32>,
-    /// L2 regularisation of leaf values.
+    /// How splits are scored.
+    pub split_by: SplitBy,
+    /// How leaf values are computed.
+    pub leaf: LeafStep,
+    /// L2 regularisation of leaf values and of splits, for Newton steps.
     pub lambda_l2: f64,
     /// Minimum sum of hessians per leaf.
     pub min_sum_hessian: f64,
@@ -209,7 +218,7 @@ pub enum PointCriterion {
     Gini,
 }
 
-/// Parameters of listwise splits, which are chosen by the expected NDCG of whole queries.
+/// Parameters of listwise splits, which are chosen by the expected value of a metric over whole queries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseParameters {
     /// Order in which leaves are split.
@@ -218,6 +227,11 @@ pub struct ListwiseParameters {
     pub discount: Discount,
     /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
+    /// The metric. NDCG has the gains, discount and truncation of these parameters; other metrics follow the convention
+    /// of the training.
+    pub metric: Metric,
+    /// Fraction of the queries sampled for the gains of each node.
+    pub queries_per_node: f64,
 }
 
 /// Split criterion of a forest.
@@ -225,7 +239,7 @@ pub struct ListwiseParameters {
 pub enum ForestCriterion {
     /// All levels use the labels of single rows.
     Pointwise(PointCriterion),
-    /// All levels use the expected NDCG of whole queries.
+    /// All levels use the expected metric of whole queries.
     Listwise(ListwiseParameters),
     /// The top levels are listwise, and the levels below are pointwise.
     Hybrid {
@@ -263,6 +277,10 @@ pub struct ForestParameters {
     pub pairs_per_document: Option<u32>,
     /// Whether the metrics of each single tree are also logged.
     pub tree_strength: bool,
+    /// Whether more features are sampled if all those of a node are constant in it. Listwise splits never do so.
+    pub redraw_features: bool,
+    /// How leaf values follow from labels that are classes.
+    pub leaf_score: LeafScore,
     /// Gain of each label, used by listwise splits and by the metrics of single trees.
     pub label_gain: Gain,
 }
@@ -323,6 +341,8 @@ pub struct Parameters<L = LearnerParameters> {
     pub metrics: Vec<Metric>,
     /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
+    /// Map of the labels of training and validation data to others; `None` if labels are used as they are.
+    pub label_map: Option<LabelMap>,
     /// Number of rounds without improvement of the first metric on the first validation set after which training stops;
     /// `None` never stops early.
     pub early_stopping_rounds: Option<u32>,

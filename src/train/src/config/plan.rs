@@ -2,7 +2,7 @@
 
 use super::plan_keys::PLAN_KEYS;
 use super::{
-    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LearnerParameters, LinearLoss,
+    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LeafScore, LearnerParameters, LinearLoss,
     ObjectiveParameters, Parameters,
 };
 use planetree_base::error::{Error, Result};
@@ -190,6 +190,12 @@ impl TrainingPlan {
                     "set missing once, for all stages",
                 );
             }
+            if stage.label_map != first.label_map {
+                return refuse(
+                    "all stages must have the same label_map",
+                    "set label_map once, for all stages",
+                );
+            }
             if stage.convention != first.convention {
                 return refuse(
                     "all stages must have the same convention",
@@ -252,6 +258,9 @@ impl TrainingPlan {
                     if !matches!(forest.criterion, ForestCriterion::Pointwise(_)) =>
                 {
                     "a listwise forest has no classes: set criterion=variance and listwise_levels=0"
+                }
+                LearnerParameters::Forest(forest) if forest.leaf_score != LeafScore::Expected => {
+                    "class_scores is the score of a grade, not leaf_score: set leaf_score=expected"
                 }
                 _ => continue,
             };

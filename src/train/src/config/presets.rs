@@ -20,9 +20,10 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 22] = [
+const TEXTS: [(&str, &str); 24] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
+    ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
     ("sgbrt", include_str!("presets/sgbrt.toml")),
     ("ksgbrt", include_str!("presets/ksgbrt.toml")),
@@ -31,6 +32,7 @@ const TEXTS: [(&str, &str); 22] = [
     ("bagboost", include_str!("presets/bagboost.toml")),
     ("mart", include_str!("presets/mart.toml")),
     ("lambdamart", include_str!("presets/lambdamart.toml")),
+    ("lambdamart-paper", include_str!("presets/lambdamart-paper.toml")),
     ("lambdamart-err", include_str!("presets/lambdamart-err.toml")),
     ("ranknet", include_str!("presets/ranknet.toml")),
     ("gbrank", include_str!("presets/gbrank.toml")),

@@ -3,11 +3,12 @@
 
 use super::{
     BaseScore, BoostCandidates, BoostParameters, Candidates, CriterionName, EnsembleName, FeatureCount,
-    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LearnerParameters, LinearLoss,
-    LinearParameters, ListwiseParameters, MissingPolicy, ObjectiveName, ObjectiveParameters, PairwiseLoss,
-    PairwiseParameters, Parameters, PointCriterion, RowSampling, Sampling, StreamingParameters,
-    TreeParameters,
+    ForestCandidates, ForestCriterion, ForestParameters, LeafOrder, LeafScore, LeafStep, LearnerParameters,
+    LinearLoss, LinearParameters, ListwiseParameters, MissingPolicy, ObjectiveName, ObjectiveParameters,
+    PairwiseLoss, PairwiseParameters, Parameters, PointCriterion, RowSampling, Sampling, SplitBy,
+    StreamingParameters, TreeParameters,
 };
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Discount, Gain, Metric};
 use planetree_model::model::FeatureNormalisation;
 
@@ -23,6 +24,10 @@ pub struct RawListwise {
     pub discount: Discount,
     /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
+    /// Metric whose expected value chooses splits.
+    pub metric: Metric,
+    /// Fraction of the queries sampled for the gains of each node.
+    pub queries_per_node: f64,
 }
 
 /// Parameters of forests, before validation.
@@ -36,6 +41,10 @@ pub struct RawForest {
     pub pairs_per_document: Option<u32>,
     /// Whether the metrics of each single tree are also logged.
     pub tree_strength: bool,
+    /// Whether more features are sampled if all those of a node are constant in it.
+    pub redraw_features: bool,
+    /// How leaf values follow from labels that are classes.
+    pub leaf_score: LeafScore,
     /// Parameters of listwise trees.
     pub listwise: RawListwise,
 }
@@ -79,6 +88,8 @@ pub struct RawParameters {
     pub base_score: BaseScore,
     /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
+    /// Map of labels to others; `None` if they are used as they are.
+    pub label_map: Option<LabelMap>,
     /// Minimum sum of hessians per leaf.
     pub min_sum_hessian: f64,
     /// Source of candidate splits.
@@ -93,8 +104,14 @@ pub struct RawParameters {
     pub num_leaves: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
+    /// Minimum rows of a node that is split.
+    pub min_data_to_split: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
+    /// How splits are scored.
+    pub split_by: SplitBy,
+    /// How leaf values are computed.
+    pub leaf: LeafStep,
     /// L2 regularisation of leaf values or weights.
     pub lambda_l2: f64,
     /// How linear models normalise features.
@@ -103,7 +120,7 @@ pub struct RawParameters {
     pub max_bin: u32,
     /// Streaming: maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
-    /// Streaming: number of workers, each with its own partitions and histograms.
+    /// Streaming: number of workers, each with its own queries and histograms.
     pub workers: u32,
     /// Fraction of rows or queries sampled for each tree.
     pub bagging_fraction: f64,
@@ -135,6 +152,7 @@ impl RawParameters {
         let tree = TreeParameters {
             max_depth: self.max_depth,
             min_data_in_leaf: self.min_data_in_leaf,
+            min_data_to_split: self.min_data_to_split,
             min_gain: self.min_gain,
             feature_fraction: self.feature_fraction,
             features_per_node: self.features_per_node,
@@ -163,6 +181,8 @@ impl RawParameters {
                 base_score: self.base_score,
                 learning_rate: self.learning_rate,
                 num_leaves: self.num_leaves,
+                split_by: self.split_by,
+                leaf: self.leaf,
                 lambda_l2: self.lambda_l2,
                 min_sum_hessian: self.min_sum_hessian,
             }),
@@ -179,6 +199,8 @@ impl RawParameters {
                 bootstrap: self.forest.bootstrap,
                 pairs_per_document: self.forest.pairs_per_document,
                 tree_strength: self.forest.tree_strength,
+                redraw_features: self.forest.redraw_features,
+                leaf_score: self.forest.leaf_score,
                 label_gain: self.label_gain,
             }),
             EnsembleName::Linear => LearnerParameters::Linear(LinearParameters {
@@ -196,6 +218,7 @@ impl RawParameters {
             missing: self.missing,
             metrics: self.metrics,
             convention: self.convention,
+            label_map: self.label_map,
             early_stopping_rounds: self.early_stopping_rounds,
             learner,
         }
@@ -227,8 +250,15 @@ impl RawParameters {
     }
 
     fn criterion(&self) -> ForestCriterion {
-        let RawListwise { levels, order, discount, truncation } = &self.forest.listwise;
-        let listwise = ListwiseParameters { order: *order, discount: *discount, truncation: *truncation };
+        let RawListwise { levels, order, discount, truncation, metric, queries_per_node } =
+            &self.forest.listwise;
+        let listwise = ListwiseParameters {
+            order: *order,
+            discount: *discount,
+            truncation: *truncation,
+            metric: *metric,
+            queries_per_node: *queries_per_node,
+        };
         let below = match self.forest.criterion {
             CriterionName::Ndcg => return ForestCriterion::Listwise(listwise),
             CriterionName::Variance => PointCriterion::Variance,
@@ -250,6 +280,7 @@ impl RawParameters {
             missing: parameters.missing,
             metrics: parameters.metrics.clone(),
             convention: parameters.convention.clone(),
+            label_map: parameters.label_map.clone(),
             early_stopping_rounds: parameters.early_stopping_rounds,
             ..neutral
         };
@@ -270,6 +301,7 @@ impl RawParameters {
         RawParameters {
             max_depth: tree.max_depth,
             min_data_in_leaf: tree.min_data_in_leaf,
+            min_data_to_split: tree.min_data_to_split,
             min_gain: tree.min_gain,
             feature_fraction: tree.feature_fraction,
             features_per_node: tree.features_per_node,
@@ -286,6 +318,8 @@ impl RawParameters {
         self.base_score = boost.base_score.clone();
         self.learning_rate = boost.learning_rate;
         self.num_leaves = boost.num_leaves;
+        self.split_by = boost.split_by;
+        self.leaf = boost.leaf;
         self.lambda_l2 = boost.lambda_l2;
         self.min_sum_hessian = boost.min_sum_hessian;
         (self.value_groups, self.workers) = (0, 0);
@@ -351,6 +385,8 @@ impl RawParameters {
         self.forest.bootstrap = forest.bootstrap;
         self.forest.pairs_per_document = forest.pairs_per_document;
         self.forest.tree_strength = forest.tree_strength;
+        self.forest.redraw_features = forest.redraw_features;
+        self.forest.leaf_score = forest.leaf_score;
         let named = |criterion: PointCriterion| match criterion {
             PointCriterion::Variance => CriterionName::Variance,
             PointCriterion::Entropy => CriterionName::Entropy,
@@ -365,9 +401,15 @@ impl RawParameters {
         };
         self.forest.criterion = criterion;
         self.forest.listwise.levels = levels;
-        if let Some(ListwiseParameters { order, discount, truncation }) = listwise {
-            (self.forest.listwise.order, self.forest.listwise.truncation) = (*order, *truncation);
-            self.forest.listwise.discount = *discount;
+        if let Some(ListwiseParameters { order, discount, truncation, metric, queries_per_node }) = listwise {
+            self.forest.listwise = RawListwise {
+                levels,
+                order: *order,
+                discount: *discount,
+                truncation: *truncation,
+                metric: *metric,
+                queries_per_node: *queries_per_node,
+            };
         }
     }
 }
@@ -381,11 +423,15 @@ pub fn blank() -> RawParameters {
             bootstrap: false,
             pairs_per_document: None,
             tree_strength: false,
+            redraw_features: false,
+            leaf_score: LeafScore::Expected,
             listwise: RawListwise {
                 levels: None,
                 order: LeafOrder::Breadth,
                 discount: Discount::Log2,
                 truncation: None,
+                metric: Metric::Ndcg(None),
+                queries_per_node: 0.0,
             },
         },
         objective: ObjectiveName::Squared,
@@ -400,6 +446,7 @@ pub fn blank() -> RawParameters {
         bias_norm: 0.0,
         base_score: BaseScore::Auto,
         convention: Convention::default(),
+        label_map: None,
         min_sum_hessian: 0.0,
         candidates: Candidates::Static,
         num_trees: 0,
@@ -407,7 +454,10 @@ pub fn blank() -> RawParameters {
         max_depth: None,
         num_leaves: None,
         min_data_in_leaf: 0,
+        min_data_to_split: 0,
         min_gain: 0.0,
+        split_by: SplitBy::Newton,
+        leaf: LeafStep::Newton,
         lambda_l2: 0.0,
         normalise_features: FeatureNormalisation::None,
         max_bin: 0,

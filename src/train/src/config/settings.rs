@@ -6,7 +6,7 @@ use super::raw::{RawParameters, blank};
 use super::source::Setting;
 use super::value::ValueError;
 use super::words::NamedEnum;
-use super::{Candidates, CriterionName, EnsembleName, ObjectiveName, Parameters, Sampling};
+use super::{Candidates, EnsembleName, LeafStep, ObjectiveName, Parameters, Sampling, SplitBy};
 use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
 use std::collections::BTreeMap;
@@ -60,6 +60,7 @@ impl TrainSettings {
         self.check_listwise(&mut parameters)?;
         self.check_candidates(&mut parameters)?;
         self.check_objective(&mut parameters)?;
+        self.check_steps(&mut parameters)?;
         // An explicit number of leaves disables the preset's depth limit.
         if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
             parameters.max_depth = None;
@@ -91,7 +92,7 @@ impl TrainSettings {
             // Models of trees record the neutral values of all tree learners, so these are accepted.
             let is_neutral = given == key.print(parameters) && parameters.ensemble != EnsembleName::Linear;
             if self.is_chosen(name) && !is_neutral {
-                let problem = format!("{kind} has no {name}");
+                let problem = format!("{kind} does not use {name}");
                 return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
             }
         }
@@ -101,7 +102,7 @@ impl TrainSettings {
             if self.is_chosen("candidates") || !self.is_chosen("ensemble") {
                 return Err(self.fault(
                     "candidates",
-                    &format!("{kind} has no {} candidates", unfit.name()),
+                    &format!("{kind} does not support {} candidates", unfit.name()),
                     "set candidates=static or candidates=exact",
                 ));
             }
@@ -126,13 +127,23 @@ impl TrainSettings {
             parameters.bagging_by = Sampling::Queries;
             parameters.bagging_fraction = 1.0;
         }
+        if parameters.max_bin == 0
+            && parameters.candidates != Candidates::Random
+            && !self.is_chosen("max_bin")
+        {
+            let _ = Key::named("max_bin").map(|key| key.read(key.name, key.default, parameters)); // a preset's value
+        }
+        if is_bag && parameters.candidates == Candidates::Static && parameters.max_bin == 0 {
+            parameters.candidates = Candidates::Exact; // every value is a bin
+        }
         if parameters.forest.pairs_per_document.is_some() && parameters.candidates != Candidates::Static {
             return Err(self.fault(
                 "pairs_per_document",
                 &format!("training on pairs does not support {} candidates", parameters.candidates.name()),
-                "set candidates=static",
+                "set candidates=static and max_bin=255",
             ));
         }
+        self.check_leaf_score(parameters)?;
         Ok(())
     }
 
@@ -154,59 +165,6 @@ impl TrainSettings {
         Ok(())
     }
 
-    /// Checks the requirements of listwise trees, and rejects listwise parameters if no level is listwise.
-    fn check_listwise(&self, parameters: &mut RawParameters) -> Result<()> {
-        let forest = &mut parameters.forest;
-        if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
-            // Settings of the user override the preset.
-            match (self.is_chosen("criterion"), self.is_chosen("listwise_levels")) {
-                (true, false) => forest.listwise.levels = None,
-                (false, true) => forest.criterion = CriterionName::Entropy,
-                _ => {
-                    return Err(self.fault(
-                        "listwise_levels",
-                        "with criterion=ndcg all levels are listwise",
-                        "remove one of them, or set criterion=entropy for the levels below",
-                    ));
-                }
-            }
-        }
-        if !forest.is_listwise() {
-            for key in OF_LISTS.into_iter().filter_map(Key::named) {
-                let given = key.print(parameters);
-                let _ = key.read(key.name, key.default, parameters); // a test checks that defaults are valid
-                if self.is_chosen(key.name) && given != key.print(parameters) {
-                    return Err(self.fault(
-                        key.name,
-                        "only listwise trees use it",
-                        "remove it, or set criterion=ndcg or listwise_levels",
-                    ));
-                }
-            }
-            return Ok(());
-        }
-        if parameters.candidates != Candidates::Static {
-            let (problem, remedy) = ("listwise trees need static candidates", "set candidates=static");
-            return Err(self.fault("candidates", problem, remedy));
-        }
-        if parameters.forest.pairs_per_document.is_some() {
-            return Err(self.fault(
-                "pairs_per_document",
-                "listwise trees need whole queries, not pairs",
-                "remove it, or set criterion=entropy and listwise_levels=0",
-            ));
-        }
-        let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
-        if draws && parameters.bagging_by == Sampling::Rows {
-            return Err(self.fault(
-                "bagging_by",
-                "listwise trees need whole queries",
-                "set bagging_by=queries, or query_fraction instead of bagging_fraction",
-            ));
-        }
-        Ok(())
-    }
-
     /// Rejects parameters that belong to other types of candidates if the user set them. Values from presets and
     /// defaults are reset without an error.
     fn check_candidates(&self, parameters: &mut RawParameters) -> Result<()> {
@@ -220,7 +178,7 @@ impl TrainSettings {
             if parameters.max_bin != 0 && self.is_chosen("max_bin") {
                 return Err(self.fault(
                     "max_bin",
-                    "exact candidates have no bins",
+                    "exact candidates do not use bins",
                     "remove it, or set candidates=static or candidates=streaming",
                 ));
             }
@@ -243,7 +201,7 @@ impl TrainSettings {
             if parameters.value_groups != 0 && self.is_chosen("value_groups") {
                 return Err(self.fault(
                     "value_groups",
-                    &format!("{kind} candidates have no value groups"),
+                    &format!("{kind} candidates do not use value groups"),
                     "remove it, or set candidates=streaming",
                 ));
             }
@@ -295,7 +253,7 @@ impl TrainSettings {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
                     name,
-                    &format!("objective {} has no {name}", objective.name()),
+                    &format!("objective {} does not use {name}", objective.name()),
                     &format!("remove it, or set objective={}", names.join(" or objective=")),
                 ));
             }
@@ -310,12 +268,38 @@ impl TrainSettings {
         Ok(())
     }
 
-    fn is_chosen(&self, name: &str) -> bool {
+    /// Rejects splits by gradient for which no candidates exist, and regularisation that no Newton step uses.
+    fn check_steps(&self, parameters: &mut RawParameters) -> Result<()> {
+        if parameters.split_by == SplitBy::Gradient
+            && parameters.candidates == Candidates::Streaming
+            && parameters.objective != ObjectiveName::Squared
+        {
+            if self.is_chosen("split_by") {
+                return Err(self.fault(
+                    "split_by",
+                    "streaming candidates sum hessians, not rows, unless objective=squared",
+                    "set split_by=newton, or candidates=static",
+                ));
+            }
+            parameters.split_by = SplitBy::Newton;
+        }
+        let steps = (parameters.split_by, parameters.leaf);
+        if steps == (SplitBy::Gradient, LeafStep::Mean) && parameters.lambda_l2 > 0.0 {
+            return Err(self.fault(
+                "lambda_l2",
+                "split_by=gradient with leaf=mean has no regularisation",
+                "remove it, or set split_by=newton or leaf=newton",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_chosen(&self, name: &str) -> bool {
         self.given.get(name).is_some_and(|setting| setting.chosen)
     }
 
     /// Creates an error about a parameter, with its location if the user set it.
-    fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
+    pub(super) fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
         match self.given.get(name).filter(|setting| setting.chosen) {
             Some(setting) => {
                 setting.fault(ValueError { problem: problem.to_owned(), remedy: remedy.to_owned() })
@@ -333,9 +317,6 @@ pub fn defaults() -> RawParameters {
     }
     parameters
 }
-
-/// Parameters that only listwise trees use.
-const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
 
 /// Replaces `query_fraction` with the two parameters that it stands for.
 fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {

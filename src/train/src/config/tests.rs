@@ -54,6 +54,11 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "ensemble" => ("RF", "\"bag\""),
         "criterion" => ("log_loss", "\"entropy\""),
         "bootstrap" | "tree_strength" => ("1", "true"),
+        "redraw_features" => ("0", "false"),
+        "leaf_score" => ("square", "\"square\""),
+        "listwise_metric" => ("MAP", "\"map\""),
+        "split_by" => ("gradient", "\"gradient\""),
+        "leaf" => ("mean", "\"mean\""),
         "bagging_by" => ("queries", "\"queries\""),
         "bagging_per" => ("run", "\"run\""),
         "leaf_order" => ("biggest", "\"biggest\""),
@@ -66,6 +71,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "lambda_norm" => ("no", "false"),
         "unbiased" => ("1", "true"),
         "label_gain" => ("0,1,5", "\"0:1:5\""),
+        "label_map" => ("0,1=0;2=1", "\"0,1=0;2=1\""),
         "convention" => ("lightgbm", "\"lightgbm\""),
         "base_score" => ("feature:f3", "\"feature:f3\""),
         "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
@@ -82,9 +88,13 @@ fn every_parameter_can_be_set_under_every_name() {
     {
         let (value, printed) = another_value(key);
         let preset = match key.name {
-            "criterion" | "tree_strength" => "rf",
-            "bootstrap" | "pairs_per_document" | "listwise_levels" => "rf-point",
-            "leaf_order" | "listwise_discount" | "listwise_truncation" => "rf-list",
+            "criterion" | "tree_strength" | "redraw_features" => "rf",
+            "bootstrap" | "pairs_per_document" | "listwise_levels" | "leaf_score" => "rf-point",
+            "leaf_order"
+            | "listwise_discount"
+            | "listwise_truncation"
+            | "listwise_metric"
+            | "queries_per_node" => "rf-list",
             "normalise_features" => "linear",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
@@ -134,8 +144,12 @@ fn presets_have_the_settings_of_their_papers() {
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
     assert_eq!(
         (raw(&pgbrt).candidates, raw(&pgbrt).max_bin, raw(&pgbrt).value_groups),
-        (Candidates::Streaming, 50, 255)
+        (Candidates::Streaming, 25, 0)
     );
+    assert_eq!(pgbrt.boost().unwrap().base_score, BaseScore::Constant(0.0));
+    let grouped = with_preset("pgbrt-grouped", &[]).unwrap();
+    assert_eq!((raw(&grouped).max_bin, raw(&grouped).value_groups), (50, 255));
+    assert_eq!(grouped.boost().unwrap().base_score, BaseScore::Auto);
     assert_eq!(
         (raw(&pgbrt).num_trees, raw(&pgbrt).min_data_in_leaf, raw(&pgbrt).missing),
         (250, 1, MissingPolicy::Zero)
@@ -145,7 +159,22 @@ fn presets_have_the_settings_of_their_papers() {
         (raw(&gbrt).candidates, raw(&gbrt).max_bin, raw(&gbrt).value_groups),
         (Candidates::Exact, 0, 0)
     );
-    assert_eq!((raw(&gbrt).num_trees, raw(&gbrt).max_depth, raw(&gbrt).learning_rate), (1000, Some(4), 0.1));
+    assert_eq!((raw(&gbrt).num_trees, raw(&gbrt).max_depth, raw(&gbrt).learning_rate), (1000, Some(3), 0.1));
+    assert_eq!(raw(&gbrt).base_score, BaseScore::Constant(0.0));
+    let mart = with_preset("mart", &[]).unwrap();
+    assert_eq!((raw(&mart).num_leaves, raw(&mart).base_score), (Some(7), BaseScore::Auto));
+    for (preset, steps) in [
+        ("lambdamart", (SplitBy::Newton, LeafStep::Newton)),
+        ("lambdamart-paper", (SplitBy::Gradient, LeafStep::Newton)),
+        ("ranknet", (SplitBy::Gradient, LeafStep::Newton)),
+        ("mart", (SplitBy::Gradient, LeafStep::Newton)),
+    ] {
+        let parameters = raw(&with_preset(preset, &[]).unwrap());
+        assert_eq!((parameters.split_by, parameters.leaf), steps, "{preset}");
+    }
+    let paper = with_preset("lambdamart-paper", &[]).unwrap();
+    assert_eq!((raw(&paper).num_trees, raw(&paper).num_leaves), (500, Some(31)));
+    assert_eq!((raw(&paper).lambda_norm, raw(&paper).truncation_level), (false, None));
     for preset in presets() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
@@ -167,6 +196,10 @@ fn presets_have_the_settings_of_their_papers() {
         (raw(&rand).candidates, raw(&rand).features_per_node),
         (Candidates::Random, FeatureCount::Count(1))
     );
+    assert_eq!(raw(&rand).max_bin, 0, "cuts between values, not between bins");
+    for preset in ["rf-point", "rf-rand", "rf-pair", "rf-hybrid"] {
+        assert!(!raw(&with_preset(preset, &[]).unwrap()).forest.redraw_features, "{preset}");
+    }
     let rf = with_preset("rf", &[]).unwrap();
     assert_eq!(
         (raw(&rf).forest.bootstrap, raw(&rf).bagging_by, raw(&rf).bagging_fraction),
@@ -177,7 +210,7 @@ fn presets_have_the_settings_of_their_papers() {
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg, \
+        "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
          rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic",
     );
 }
@@ -189,7 +222,7 @@ fn later_sources_replace_earlier_ones() {
     assert_eq!((parameters.num_trees, raw(&parameters).learning_rate, parameters.seed), (9, 0.5, 16));
     assert_eq!(
         (raw(&parameters).candidates, parameters.tree().unwrap().max_depth),
-        (Candidates::Exact, Some(4))
+        (Candidates::Exact, Some(3))
     );
     assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
     // User-set candidates override the preset's bins.
@@ -321,12 +354,12 @@ fn conflicting_settings_are_rejected() {
     assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).max_bin, 10_000);
     refused(
         with_preset("gbrt", &["max_bin=50"]),
-        "--set max_bin=50: exact candidates have no bins",
+        "--set max_bin=50: exact candidates do not use bins",
         "remove it, or set candidates=static or candidates=streaming",
     );
     refused(
         with(&["value_groups=50"]),
-        "--set value_groups=50: static candidates have no value groups",
+        "--set value_groups=50: static candidates do not use value groups",
         "remove it, or set candidates=streaming",
     );
     refused(
@@ -354,19 +387,23 @@ fn parameters_of_the_other_ensemble_are_rejected() {
         ("lambda_l2=1", "lambda_l2"),
         ("base_score=1", "base_score"),
     ] {
-        let problem = format!("--set {setting}: a forest has no {name}");
+        let problem = format!("--set {setting}: a forest does not use {name}");
         refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
     for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
         let name = setting.split('=').next().unwrap();
-        let problem = format!("--set {setting}: boosting has no {name}");
+        let problem = format!("--set {setting}: boosting does not use {name}");
         refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     let remedy = "set candidates=static or candidates=exact";
-    refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
+    refused(
+        with(&["splits=random"]),
+        "--set splits=random: boosting does not support random candidates",
+        remedy,
+    );
     refused(
         with_preset("rf", &["candidates=streaming"]),
-        "--set candidates=streaming: a forest has no streaming candidates",
+        "--set candidates=streaming: a forest does not support streaming candidates",
         remedy,
     );
     // User settings override the preset.
@@ -381,6 +418,95 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     );
     assert_eq!(raw(&with_preset("rf-rand", &["max_bin=0"]).unwrap()).max_bin, 0);
     assert!(with_preset("rf-pair", &["candidates=exact"]).is_err());
+    assert!(with_preset("rf-pair", &["max_bin=0"]).is_err());
+    // Without bins, a forest on static candidates is one on all values. The preset's value is no choice.
+    assert_eq!(
+        with_preset("rf-point", &["max_bin=0"]).unwrap(),
+        with_preset("rf-point", &["candidates=exact"]).unwrap()
+    );
+    assert_eq!(raw(&with_preset("rf-rand", &["candidates=static"]).unwrap()).max_bin, 255);
+    for (setting, name) in [("redraw_features=false", "redraw_features"), ("leaf_score=square", "leaf_score")]
+    {
+        let problem = format!("--set {setting}: boosting does not use {name}");
+        refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
+    }
+    for (setting, name) in [("split_by=gradient", "split_by"), ("leaf=mean", "leaf")] {
+        let problem = format!("--set {setting}: a forest does not use {name}");
+        refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
+    }
+}
+
+#[test]
+fn the_rows_of_a_split_and_of_a_leaf_are_two_limits() {
+    let parameters = with(&["min_rows=50", "min_data=7"]).unwrap();
+    assert_eq!(
+        (parameters.tree().unwrap().min_data_to_split, parameters.tree().unwrap().min_data_in_leaf),
+        (50, 7)
+    );
+    assert_eq!(with(&["min_samples_split=0"]).unwrap().tree().unwrap().min_data_to_split, 2);
+}
+
+#[test]
+fn parameters_at_new_defaults_are_not_printed() {
+    for preset in ["planet", "pgbrt", "lambdamart", "rf", "rf-list"] {
+        let text = with_preset(preset, &[]).unwrap().to_toml();
+        for name in [
+            "redraw",
+            "leaf_score",
+            "listwise_metric",
+            "queries_per_node",
+            "to_split",
+            "split_by",
+            "\nleaf =",
+            "label_map",
+        ] {
+            assert!(!text.contains(name), "{preset}: {name}");
+        }
+    }
+    assert!(with_preset("lambdamart-paper", &[]).unwrap().to_toml().contains("split_by = \"gradient\"\n"));
+    assert!(with_preset("rf-point", &[]).unwrap().to_toml().contains("redraw_features = false\n"));
+}
+
+#[test]
+fn gradient_splits_are_checked() {
+    refused(
+        with_preset("lambdamart", &["split_by=gradient", "candidates=streaming"]),
+        "--set split_by=gradient: streaming candidates sum hessians, not rows, unless objective=squared",
+        "set split_by=newton, or candidates=static",
+    );
+    assert_eq!(raw(&with_preset("ranknet", &["candidates=streaming"]).unwrap()).split_by, SplitBy::Newton);
+    assert!(with_preset("pgbrt", &["split_by=gradient"]).is_ok());
+    refused(
+        with_preset("lambdamart", &["split_by=gradient", "leaf=mean", "lambda_l2=1"]),
+        "--set lambda_l2=1: split_by=gradient with leaf=mean has no regularisation",
+        "remove it, or set split_by=newton or leaf=newton",
+    );
+}
+
+#[test]
+fn listwise_metrics_and_leaf_scores_are_checked() {
+    for metric in ["err", "map", "mrr", "p@5", "ndcg@10", "auc", "tau"] {
+        assert!(with_preset("rf-list", &[&format!("listwise_metric={metric}")]).is_ok(), "{metric}");
+    }
+    for (set, text) in [
+        (&["listwise_metric=rmse"][..], "rmse does not depend on the ranking"),
+        (&["listwise_metric=dcg"], "dcg has no upper limit, so long queries would outweigh others"),
+        (&["listwise_metric=err", "listwise_truncation=5"], "only listwise_metric=ndcg has it, not err"),
+        (
+            &["listwise_metric=ndcg@5", "listwise_truncation=5"],
+            "conflicts with the depth of listwise_metric=ndcg@5",
+        ),
+        (&["redraw_features=true"], "listwise splits consider exactly features_per_node features"),
+        (&["queries_per_node=0"], "expected a number above 0, at most 1"),
+    ] {
+        let error = with_preset("rf-list", set).unwrap_err();
+        assert!(error.to_string().ends_with(text), "{error}");
+    }
+    let error = with_preset("rf", &["leaf_score=square"]).unwrap_err();
+    assert!(error.to_string().ends_with("criterion=variance predicts the mean label"), "{error}");
+    assert!(with_preset("rf-pair", &["leaf_score=exp2"]).is_err());
+    assert!(with_preset("rf-list", &["leaf_score=exp2", "max_bin=0"]).is_ok());
+    assert!(with_preset("rf-point", &["queries_per_node=0.5"]).is_err());
 }
 
 #[test]
@@ -409,7 +535,7 @@ fn parameters_of_linear_models_are_checked() {
     {
         let error = with_preset("linear", &[setting]).unwrap_err();
         assert!(
-            error.to_string().starts_with(&format!("--set {setting}: a linear model has no ")),
+            error.to_string().starts_with(&format!("--set {setting}: a linear model does not use ")),
             "{error}"
         );
     }
@@ -421,7 +547,7 @@ fn parameters_of_linear_models_are_checked() {
     for (preset, kind) in [("mart", "boosting"), ("rf", "a forest")] {
         refused(
             with_preset(preset, &["normalise_features=z"]),
-            &format!("--set normalise_features=z: {kind} has no normalise_features"),
+            &format!("--set normalise_features=z: {kind} does not use normalise_features"),
             "remove it, or set ensemble=linear",
         );
     }
@@ -492,7 +618,7 @@ fn printed_parameters_are_complete() {
         text,
         "ensemble = \"boost\"\nobjective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
          margin = 1.0\nlabel_gain = \"exp2\"\nrelevant_from = 1.0\nunbiased = false\nbias_norm = 1.0\n\
-         base_score = \"auto\"\ncandidates = \"exact\"\ncriterion = \"variance\"\nlistwise_levels = 0\nleaf_order = \"breadth\"\nlistwise_discount = \"log2\"\nlistwise_truncation = 0\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         base_score = 0.0\ncandidates = \"exact\"\ncriterion = \"variance\"\nlistwise_levels = 0\nleaf_order = \"breadth\"\nlistwise_discount = \"log2\"\nlistwise_truncation = 0\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 3\nnum_leaves = 0\n\
          min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmin_sum_hessian = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
          bagging_fraction = 1.0\nbagging_by = \"rows\"\nqueries_per_tree = 0\nbootstrap = false\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
          missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\ntree_strength = false\nmetric = [\"ndcg@10\", \"rmse\"]\n\
@@ -519,12 +645,12 @@ fn listwise_parameters_are_checked() {
     for (preset, set, text) in [
         ("rf-point", &["leaf_order=random"][..], "only listwise trees use it"),
         ("rf-point", &["listwise_truncation=10"], "only listwise trees use it"),
-        ("rf-list", &["candidates=exact"], "listwise trees need static candidates"),
+        ("rf-list", &["candidates=random"], "listwise trees need static or exact candidates"),
         ("rf-list", &["bagging_by=rows"], "whole queries"),
         ("rf-list", &["pairs_per_document=3"], "whole queries"),
         ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
         ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
-        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+        ("mart", &["listwise_levels=3"], "boosting does not use listwise_levels"),
     ] {
         let error = with_preset(preset, set).unwrap_err();
         assert!(error.to_string().contains(text), "{set:?}: {error}");
@@ -571,11 +697,19 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 bootstrap: bags,
                 pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
                 tree_strength: bags,
+                redraw_features: !bags || numbers.0 % 2 == 0,
+                leaf_score: if bags && kinds.0 != Candidates::Static {
+                    LeafScore::Square
+                } else {
+                    LeafScore::Expected
+                },
                 listwise: RawListwise {
                     levels: None,
                     order: LeafOrder::Breadth,
                     discount: planetree_metric::Discount::Log2,
                     truncation: None,
+                    metric: Metric::Ndcg(None),
+                    queries_per_node: 1.0,
                 },
             },
             objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
@@ -594,6 +728,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 1 => BaseScore::Constant(-reals.0),
                 _ => BaseScore::Auto,
             },
+            label_map: ranks.then(|| "0,1=0;2,3,4=1".parse().unwrap()),
             convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
             min_sum_hessian: if bags { 0.0 } else { reals.1 },
             candidates: kinds.0,
@@ -602,7 +737,14 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             max_depth: (numbers.2 > 0).then_some(numbers.2),
             num_leaves: (!bags && numbers.2 % 2 == 0).then_some(numbers.3),
             min_data_in_leaf: numbers.4,
+            min_data_to_split: numbers.4.max(2),
             min_gain: reals.0,
+            split_by: if ranks && kinds.0 != Candidates::Streaming {
+                SplitBy::Gradient
+            } else {
+                SplitBy::Newton
+            },
+            leaf: if ranks || bags { LeafStep::Newton } else { LeafStep::Mean },
             lambda_l2: if bags { 0.0 } else { reals.1 },
             normalise_features: FeatureNormalisation::None,
             max_bin: kinds.1,

@@ -3,8 +3,21 @@
 use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
 use super::raw::RawParameters;
 use super::{BaseScore, FeatureCount};
+use planetree_data::LabelMap;
 use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
+
+/// Parameters that are printed only if they differ from the default.
+const OMITTED_DEFAULTS: [&str; 8] = [
+    "redraw_features",
+    "leaf_score",
+    "listwise_metric",
+    "queries_per_node",
+    "min_data_to_split",
+    "split_by",
+    "leaf",
+    "label_map",
+];
 
 /// Why a value is invalid, and what to write instead.
 pub struct ValueError {
@@ -40,8 +53,8 @@ impl Key {
                 feature_count(written, text).map(|count| parameters.features_per_node = count)
             }
             KeyKind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
-            KeyKind::LambdaMetric => {
-                return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(ValueError::of);
+            KeyKind::Metric { set, .. } => {
+                return text.parse().map(|metric| set(parameters, metric)).map_err(ValueError::of);
             }
             KeyKind::LabelGain => {
                 // Lists from TOML are separated by commas, but gain tables by colons.
@@ -53,6 +66,13 @@ impl Key {
                             "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
                                 .to_owned(),
                     });
+            }
+            KeyKind::LabelMap => {
+                let map = match text {
+                    "none" => Ok(None),
+                    text => text.parse::<LabelMap>().map(Some),
+                };
+                return map.map(|map| parameters.label_map = map).map_err(ValueError::of);
             }
             KeyKind::Discount => {
                 Discount::parse(text).map(|discount| parameters.forest.listwise.discount = discount)
@@ -66,10 +86,11 @@ impl Key {
             KeyKind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
             KeyKind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
             KeyKind::BaggingPer => match text.to_ascii_lowercase().as_str() {
-                "tree" => Some(parameters.bagging_per_run = false),
-                "run" => Some(parameters.bagging_per_run = true),
+                "tree" => Some(false),
+                "run" => Some(true),
                 _ => None,
-            },
+            }
+            .map(|per_run| parameters.bagging_per_run = per_run),
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
@@ -109,8 +130,9 @@ impl Key {
                 "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
             }
             KeyKind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
-            KeyKind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
+            KeyKind::Metric { .. } => "a metric such as ndcg, err or map".to_owned(),
             KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            KeyKind::LabelMap => "none, or a map such as 0,1,2=0;3,4=1".to_owned(),
             KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
             KeyKind::Convention => "the name of a tool such as lightgbm or letor4, and switches".to_owned(),
             KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
@@ -119,6 +141,12 @@ impl Key {
             KeyKind::QueryFraction => "a number above 0, at most 1".to_owned(),
             KeyKind::Agreed { values, .. } => one_of(values),
         }
+    }
+
+    /// Returns whether a printed value is left out of configurations because it is the default of a parameter that
+    /// earlier versions did not have. So the configuration of a training that does not use the parameter keeps its text.
+    pub fn is_omitted(&self, printed: &str) -> bool {
+        OMITTED_DEFAULTS.contains(&self.name) && printed.trim_matches('"') == self.default
     }
 
     /// Formats the current value as TOML; returns `None` for shorthands and for keys that are not parameters.
@@ -140,8 +168,12 @@ impl Key {
                     parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
                 format!("[{}]", names.join(", "))
             }
-            KeyKind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
+            KeyKind::Metric { get, .. } => format!("\"{}\"", get(parameters)),
             KeyKind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            KeyKind::LabelMap => match &parameters.label_map {
+                Some(map) => format!("\"{map}\""),
+                None => "\"none\"".to_owned(),
+            },
             KeyKind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
             KeyKind::Convention => format!("\"{}\"", parameters.convention),
             KeyKind::BaseScore => match &parameters.base_score {

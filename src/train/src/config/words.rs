@@ -1,6 +1,9 @@
 //! Converts between the variants of enumerations and the names that users write.
 
-use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
+use super::{
+    Candidates, CriterionName, EnsembleName, LeafOrder, LeafScore, LeafStep, MissingPolicy, ObjectiveName,
+    Sampling, SplitBy,
+};
 use planetree_model::model::FeatureNormalisation;
 
 /// An enumeration whose variants have names.
@@ -70,7 +73,22 @@ impl NamedEnum for LeafOrder {
         ("random", LeafOrder::Random),
         ("biggest", LeafOrder::Biggest),
         ("most_relevant", LeafOrder::MostRelevant),
+        ("depth", LeafOrder::Depth),
     ];
+}
+
+impl NamedEnum for LeafScore {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("expected", LeafScore::Expected), ("square", LeafScore::Square), ("exp2", LeafScore::Exp2)];
+}
+
+impl NamedEnum for SplitBy {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("newton", SplitBy::Newton), ("gradient", SplitBy::Gradient)];
+}
+
+impl NamedEnum for LeafStep {
+    const ALL: &'static [(&'static str, Self)] = &[("newton", LeafStep::Newton), ("mean", LeafStep::Mean)];
 }
 
 impl NamedEnum for ObjectiveName {

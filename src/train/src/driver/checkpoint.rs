@@ -74,8 +74,8 @@ impl CheckpointState {
 fn different(place: impl std::fmt::Display, difference: &str) -> Error {
     Error::place(
         place,
-        format_args!("the checkpoint is of a different training: {difference}"),
-        "use the data and parameters of that training, or start over without --resume",
+        format_args!("the checkpoint is from a different training run: {difference}"),
+        "use the data and parameters of that run, or start over without --resume",
     )
 }
 
@@ -190,7 +190,7 @@ fn difference(
     };
     let (theirs, ours) = (lines(&model.configuration), lines(&expected.configuration));
     if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
-        return Some(format!("it has {theirs}, this training has {ours}"));
+        return Some(format!("it has {theirs}, this run has {ours}"));
     }
     if theirs.len() != ours.len() || state.stage == 0 || state.stage as usize > plan.stages.len() {
         return Some("its parameters differ".to_owned());
@@ -200,9 +200,7 @@ fn difference(
     for (stage, (theirs, ours)) in (1..state.stage).zip(counts) {
         if theirs != format!("num_trees = {}", ours.num_trees) {
             let ours = ours.num_trees;
-            return Some(format!(
-                "its stage {stage} ended with {theirs}, this training has num_trees = {ours}"
-            ));
+            return Some(format!("its stage {stage} ended with {theirs}, this run has num_trees = {ours}"));
         }
     }
     let names =
@@ -212,7 +210,7 @@ fn difference(
     }
     let mut features = model.features.iter().zip(&expected.features);
     if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {
-        return Some(format!("the words of feature {} have different codes", feature.name));
+        return Some(format!("the categories of feature {} have different codes", feature.name));
     }
     None
 }

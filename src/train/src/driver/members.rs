@@ -51,7 +51,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the number of parts.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.all.len()
     }
 
@@ -105,8 +105,7 @@ impl<'a> Members<'a> {
         }
         let mut values = Vec::new();
         if let Some((metrics, rows)) = &self.training
-            && let Some(scores) =
-                self.combined(rows, |learner| learner.training_scores().map(|scores| scores.clone()))
+            && let Some(scores) = self.combined(rows, |learner| learner.training_scores().cloned())
         {
             values.extend(LogValue::of_means("train", &metrics.evaluate(rows, &scores)));
         }

@@ -81,7 +81,7 @@ impl Needs {
             let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
             return Err(Error::usage(
                 format_args!(
-                    "--memory-limit {}MiB is too small: this training needs about {} MiB",
+                    "--memory-limit {}MiB is too small: training needs about {} MiB",
                     mebibytes(limit),
                     mebibytes(self.in_cache)
                 ),

@@ -6,6 +6,7 @@
 //! work starts, `sampling.rs` samples rows or queries, and `scores.rs` holds the score of every row.
 
 mod backend;
+mod best_models;
 mod boost_worker;
 mod checkpoint;
 mod forest_tree;
@@ -26,6 +27,7 @@ mod strength;
 mod validation;
 
 pub use backend::{Backend, BackendCell, EncodedJob, run_job};
+pub use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
@@ -87,6 +89,8 @@ pub struct Outcome {
     pub out_of_bag: Option<Vec<f64>>,
     /// The ranking quality of every tree of a forest after each of its splits. `None` if not requested.
     pub strength: Option<Vec<TreeStrength>>,
+    /// The models at the best rounds of the metrics in [`TrainRequest::best_for`], in that order.
+    pub best_models: Vec<BestModel>,
     /// Time spent reading, binning and training.
     pub seconds: PhaseSeconds,
 }

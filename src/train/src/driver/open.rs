@@ -60,7 +60,9 @@ pub fn open_sources(
 ) -> Result<Sources> {
     let begun = Instant::now();
     request.plan.check_validation(!request.validation.is_empty())?;
+    request.check_best_for()?;
     let mut source = LabelledData::open_all(&request.data, features)?;
+    source.set_label_map(request.plan.first().label_map.clone());
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
     if !validation.is_empty() && request.backend.is_none() {
@@ -158,7 +160,8 @@ fn open_validation(
                 "give them different names: --valid NAME=DATASET",
             ));
         }
-        let source = LabelledData::open(&named.location, Some(features))?;
+        let mut source = LabelledData::open(&named.location, Some(features))?;
+        source.set_label_map(request.plan.first().label_map.clone());
         source.warnings.iter().for_each(|warning| observer.note(warning));
         opened.push(source);
     }
@@ -260,7 +263,10 @@ pub fn misfit() -> Error {
 /// Returns the error for a training run that could not split even one node.
 pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), tree.min_data_in_leaf);
-    let reason = if rows < 2 * least {
+    let to_split = tree.min_data_to_split;
+    let reason = if rows < to_split {
+        format!("there are {rows} rows, but min_data_to_split = {to_split}")
+    } else if rows < 2 * least {
         format!(
             "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
@@ -273,7 +279,7 @@ pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData
     Error::Untrainable(Box::new(Error::place(
         request.place(),
         format_args!("no split was possible: {reason}"),
-        "lower min_data_in_leaf or min_gain, or train on more rows",
+        "lower min_data_in_leaf, min_data_to_split or min_gain, or train on more rows",
     )))
 }
 

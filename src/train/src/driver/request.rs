@@ -5,6 +5,7 @@ use super::checkpoint::CheckpointPlan;
 use crate::config::{BoostSettings, ObjectiveParameters, TrainingPlan};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
+use planetree_metric::Metric;
 use planetree_model::model::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,6 +57,9 @@ pub struct TrainRequest {
     pub resume: bool,
     /// A custom objective, which overrides the objective of the parameters.
     pub objective: Option<CustomObjective>,
+    /// Metrics whose best rounds on the first validation set become models of their own, for
+    /// [`Outcome::best_models`](super::Outcome::best_models). They must be among the metrics of the parameters.
+    pub best_for: Vec<Metric>,
     /// The backend that holds the rows. `None` means this process.
     pub backend: Option<Arc<dyn Backend>>,
 }
@@ -76,6 +80,7 @@ impl TrainRequest {
             checkpoint: None,
             resume: false,
             objective: None,
+            best_for: Vec::new(),
             backend: None,
         }
     }

@@ -1,6 +1,7 @@
 //! The training loop. It runs the rounds of every stage and handles the log, early stopping, checkpoints, interruption
 //! and progress. The [`Members`] of a stage do the work of a round.
 
+use super::best_models::{BestModel, keep_rounds};
 use super::checkpoint::{CheckpointState, Checkpoints, Resumed, resume};
 use super::learner::{LearnerOutputs, PartUpdate};
 use super::log::{BestRound, LogEntry, LogValue};
@@ -39,6 +40,7 @@ pub struct Training<'a> {
     /// The rest of a checkpoint whose stage has not begun yet.
     resumed: Option<CheckpointState>,
     best: Option<BestRound>,
+    best_models: Vec<BestModel>,
 }
 
 /// A stage that is about to run.
@@ -84,6 +86,7 @@ impl<'a> Training<'a> {
             size: ModelSize::default(),
             resumed: None,
             best: None,
+            best_models: Vec::new(),
         };
         let (true, Some(plan)) = (request.resume, &request.checkpoint) else { return Ok(training) };
         let Some(Resumed { model, state }) = resume(&plan.location, &training.model, &request.plan)? else {
@@ -113,6 +116,12 @@ impl<'a> Training<'a> {
     /// Returns the current model.
     pub fn model_mut(&mut self) -> &mut Model {
         &mut self.model
+    }
+
+    /// Returns the model and its copies at the best rounds of other metrics.
+    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut Model> {
+        let others = self.best_models.iter_mut().map(|best| &mut best.model);
+        std::iter::once(&mut self.model).chain(others)
     }
 
     /// Returns the number of the stage to run next, from 1. The parts of earlier stages are in the model.
@@ -158,7 +167,7 @@ impl<'a> Training<'a> {
             self.file = self.model_file(stage)?;
             return Ok(false);
         };
-        let kept = self.model.parts.split_off(self.first_part + stage.members.len());
+        let kept = self.model.parts.split_off(self.first_part + stage.members.count());
         for (number, part) in state.best.iter().zip(kept) {
             stage.members.restore_best(*number, part.family);
         }
@@ -167,6 +176,10 @@ impl<'a> Training<'a> {
             if !state.best.contains(&number) && !continues(&part.family, &start.family) {
                 return Err(state.started_otherwise(self.request, number));
             }
+        }
+        for (part, start) in parts.iter_mut().zip(stage.members.parts()) {
+            // The number of trees may have been raised since the checkpoint.
+            part.configuration.clone_from(&start.configuration);
         }
         let begun = Instant::now();
         let count: u64 = parts.iter().map(|part| rounds_in(&part.family)).sum();
@@ -296,6 +309,7 @@ impl<'a> Training<'a> {
                     && self.request.plan.only().is_some()
                     && stage.members.first().can_stream()
                     && self.request.checkpoint.is_none()
+                    && self.request.best_for.is_empty()
                     && stage.parameters.early_stopping_rounds.is_none() =>
             {
                 ModelWriter::create(location, &self.model.features).map(Some)
@@ -350,6 +364,9 @@ impl<'a> Training<'a> {
             });
         }
         let last = best.map_or(rounds, |best| best.round);
+        if number as usize == self.request.plan.stages.len() {
+            self.best_models = self.best_models(members)?;
+        }
         if best.is_some() {
             for (number, part) in self.model.parts[self.first_part..].iter_mut().enumerate() {
                 members.rewind(number, &mut part.family, last);
@@ -372,6 +389,25 @@ impl<'a> Training<'a> {
         Ok(outputs)
     }
 
+    /// Returns the models at the best rounds of the requested metrics.
+    fn best_models(&self, members: &Members<'_>) -> Result<Vec<BestModel>> {
+        if let (Some(metric), Some(_)) = (self.request.best_for.first(), members.best().next()) {
+            return Err(Error::usage(
+                format_args!(
+                    "--model-for {metric}: every round replaces the model, and only the best one is kept"
+                ),
+                "remove --model-for, and list the metric first in the parameter metric",
+            ));
+        }
+        let start_trees: Vec<usize> = members.parts().map(|part| rounds_in(&part.family) as usize).collect();
+        let first = self.log.partition_point(|entry| entry.stage < self.stage);
+        self.request.best_models(&self.log[first..], |last| {
+            let mut model = self.model.clone();
+            keep_rounds(&mut model, self.first_part, &start_trees, last);
+            model
+        })
+    }
+
     /// Creates the outcome after the last stage.
     pub fn finish(mut self, outputs: LearnerOutputs) -> Result<Outcome> {
         let LearnerOutputs { out_of_bag, strength } = outputs;
@@ -382,8 +418,8 @@ impl<'a> Training<'a> {
                 Some(self.size)
             }
         };
-        let Training { model, log, best, seconds, .. } = self;
-        Ok(Outcome { model, written, log, best, out_of_bag, strength, seconds })
+        let Training { model, log, best, best_models, seconds, .. } = self;
+        Ok(Outcome { model, written, log, best, out_of_bag, strength, best_models, seconds })
     }
 }
 

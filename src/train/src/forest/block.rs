@@ -3,7 +3,7 @@
 //! of rows times its number of sampled features; codes that do not occur in the node cost almost nothing.
 
 use super::criterion::Criterion;
-use super::cut::{BestForestCut, CutRules, FoundCut};
+use super::cut::{BestForestCut, CodeExtremes, CutRules, FoundCut, sums_of};
 use super::features::{Path, TreeFeatures};
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::Binning;
@@ -174,14 +174,25 @@ impl<K: Criterion> SubtreeGrower<K> {
         let mut best = BestForestCut::new(&context.criterion, &context.rules, node.sums);
         features.start(node.path);
         let mut varies = false;
-        while (features.drawn() < features.per_node || !varies)
+        while (features.drawn() < features.per_node || (features.redraws && !varies))
             && let Some(drawn) = features.next()
         {
-            let lane = context.lanes.of_feature(drawn.feature);
-            T::sum_up(&codes[lane..], context.lanes.stride, ids, work);
+            let (bins, stride) = (&context.binning.features[drawn.feature as usize], context.lanes.stride);
+            let codes = &codes[context.lanes.of_feature(drawn.feature)..];
+            if context.rules.is_random() {
+                // A single cut needs no sums by code.
+                let of_rows = || ids.iter().map(|id| -> u32 { codes[*id as usize * stride].into() });
+                let extremes = CodeExtremes::of(of_rows(), bins);
+                varies |= extremes.vary();
+                best.try_at_random(&drawn, bins, &extremes, |goes_left| {
+                    sums_of::<K>(of_rows().zip(work.targets.iter().copied()), goes_left)
+                });
+                continue;
+            }
+            T::sum_up(codes, stride, ids, work);
             if work.list.len() > 1 {
                 varies = true;
-                best.consider(&drawn, &context.binning.features[drawn.feature as usize], &work.list);
+                best.consider(&drawn, bins, &work.list);
             }
         }
         best.found.map(|cut| (cut, best.gain(&cut)))

@@ -36,7 +36,7 @@ pub trait Criterion: Send + Sync {
     /// Returns the factor that converts a score to the gain that is stored in a model.
     fn unit(&self) -> f64;
 
-    /// Returns the mean label of the rows.
+    /// Returns the value of a leaf with these rows: the mean label, or the mean of the classes' scores.
     fn value(&self, sums: &Self::Sums) -> f64;
 
     /// Returns the total weight of the rows.
@@ -77,7 +77,7 @@ fn n_log_n(count: f64) -> f64 {
 pub struct Classes<const C: usize> {
     /// How purity is measured.
     pub purity: Purity,
-    /// Label of each class.
+    /// Score of each class, which is its label unless other leaf scores are chosen.
     pub labels: [f64; C],
 }
 

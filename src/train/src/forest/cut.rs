@@ -12,6 +12,8 @@ use crate::driver::ForestSplit;
 pub struct CutRules {
     /// Minimum number of rows on either side of a cut.
     pub min_rows: u32,
+    /// Minimum number of rows of a node that is split.
+    pub min_to_split: u32,
     /// The gain of a cut must be above this number, which is in units of the criterion.
     pub min_gain: f64,
     /// How candidate cuts are generated.
@@ -26,15 +28,21 @@ impl CutRules {
     pub fn of(parameters: &ForestSettings, unit: f64) -> Self {
         CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
+            min_to_split: u32::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(u32::MAX).max(2),
             min_gain: parameters.learner.tree.min_gain / unit,
             candidates: parameters.learner.candidates,
             every_value: parameters.learner.candidates.max_bin().is_none(),
         }
     }
 
+    /// Returns whether each feature has one random cut.
+    pub fn is_random(&self) -> bool {
+        matches!(self.candidates, ForestCandidates::Random { .. })
+    }
+
     /// Returns whether a node with this many rows may be split.
     pub fn may_split(&self, rows: u32) -> bool {
-        rows >= self.min_rows.saturating_mul(2).max(2)
+        rows >= self.min_rows.saturating_mul(2).max(self.min_to_split)
     }
 }
 
@@ -105,8 +113,13 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             Some((_, missing)) => (&cells[..cells.len() - 1], Some(missing)),
             None => (cells, None),
         };
-        if matches!(self.rules.candidates, ForestCandidates::Random { .. }) {
-            self.try_at_random(drawn, bins, values, missing);
+        if self.rules.is_random() {
+            let codes = CodeExtremes::of(cells.iter().map(|(code, _)| *code), bins);
+            self.try_at_random(drawn, bins, &codes, |goes_left| {
+                let mut left = K::Sums::default();
+                cells.iter().filter(|cell| goes_left(cell.0)).for_each(|(_, sums)| K::plus(&mut left, sums));
+                left
+            });
             return;
         }
         self.scan(drawn.feature, bins, values, None);
@@ -179,23 +192,26 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         }
     }
 
-    fn try_at_random(
+    /// Tries the random cut of a feature. `left_of` returns the sums over the rows whose codes go left.
+    pub fn try_at_random(
         &mut self,
         drawn: &Drawn,
         bins: &FeatureBins,
-        values: &[(u32, K::Sums)],
-        missing: Option<&K::Sums>,
+        codes: &CodeExtremes,
+        left_of: impl FnOnce(&dyn Fn(u32) -> bool) -> K::Sums,
     ) {
-        let missing_left = missing.is_some() && drawn.missing_left;
-        let mut left = if missing_left { missing.copied().unwrap_or_default() } else { K::Sums::default() };
-        let (code, threshold) = match values {
-            [] => return,
-            [_] if missing.is_none() => return,
+        let missing_left = codes.missing && drawn.missing_left;
+        let (code, threshold) = match (codes.first, codes.last) {
+            (first, last) if first > last => return, // all values are missing
+            (first, last) if first < last => self.rules.place_at_random(bins, (first, last), drawn.cut),
             // All values that are not missing are equal.
-            [_] => (bins.bins() as u32 - 1, f32::MAX),
-            [first, .., last] => self.rules.place_at_random(bins, (first.0, last.0), drawn.cut),
+            _ if codes.missing => (bins.bins() as u32 - 1, f32::MAX),
+            _ => return,
         };
-        values.iter().take_while(|(other, _)| *other <= code).for_each(|(_, sums)| K::plus(&mut left, sums));
+        let left = left_of(&|other| match Some(other) == bins.missing_code {
+            true => missing_left,
+            false => other <= code,
+        });
         let right = K::minus(self.total, &left);
         if K::rows(&left).min(K::rows(&right)) < self.rules.min_rows {
             return;
@@ -205,6 +221,48 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             let feature = drawn.feature;
             self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
         }
+    }
+}
+
+/// Returns the sums over the rows that go left, given the code and target of each row.
+#[inline]
+pub fn sums_of<K: Criterion>(
+    rows: impl Iterator<Item = (u32, K::Row)>,
+    goes_left: &dyn Fn(u32) -> bool,
+) -> K::Sums {
+    let mut sums = K::Sums::default();
+    rows.filter(|(code, _)| goes_left(*code)).for_each(|(_, target)| K::add(&mut sums, target));
+    sums
+}
+
+/// The lowest and the highest code of a node's rows, and whether any value is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeExtremes {
+    first: u32,
+    last: u32,
+    missing: bool,
+}
+
+impl CodeExtremes {
+    /// Finds the extremes of codes in any order.
+    #[inline]
+    pub fn of(codes: impl Iterator<Item = u32>, bins: &FeatureBins) -> Self {
+        let missing_code = bins.missing_code.unwrap_or(u32::MAX);
+        let mut extremes = CodeExtremes { first: u32::MAX, last: 0, missing: false };
+        for code in codes {
+            if code == missing_code {
+                extremes.missing = true;
+            } else {
+                extremes.first = extremes.first.min(code);
+                extremes.last = extremes.last.max(code);
+            }
+        }
+        extremes
+    }
+
+    /// Returns whether rows differ in the feature.
+    pub fn vary(&self) -> bool {
+        self.first < self.last || (self.missing && self.first == self.last)
     }
 }
 

@@ -17,6 +17,11 @@ impl Path {
     /// Path of the root.
     pub const ROOT: Path = Path(1);
 
+    /// Returns the hash as a key of random numbers.
+    pub fn key(self) -> u64 {
+        self.0
+    }
+
     /// Returns the path of the left child.
     pub fn left(self) -> Path {
         Path(mix(self.0 << 1))
@@ -47,6 +52,8 @@ pub struct TreeFeatures {
     order: Vec<u32>,
     /// Number of features per node.
     pub per_node: usize,
+    /// Whether more features are sampled if all features of a node are constant in it.
+    pub redraws: bool,
     /// Whether the positions of cuts are also random.
     random_cuts: bool,
     key: [u64; 2],
@@ -72,6 +79,7 @@ impl TreeFeatures {
         }
         TreeFeatures {
             per_node: parameters.learner.tree.features_per_node.of(layout.places.len()).min(order.len()),
+            redraws: parameters.learner.redraw_features,
             random_cuts: matches!(parameters.learner.candidates, ForestCandidates::Random { .. }),
             key: [parameters.seed, tree],
             order,

@@ -4,7 +4,7 @@
 
 use super::block::{ForestContext, OpenForestNode};
 use super::criterion::Criterion;
-use super::cut::{BestForestCut, FoundCut};
+use super::cut::{BestForestCut, CodeExtremes, FoundCut, sums_of};
 use super::features::{Drawn, TreeFeatures};
 use super::view::{CodeLanes, PartitionView};
 use crate::driver::ForestTree;
@@ -61,13 +61,18 @@ impl<K: Criterion> LargeNode<K> {
         LargeNode { open, pending, scanned: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
     }
 
-    /// Samples the features of the next scan. The first scan has `per_node` features. As long as all features scanned
-    /// so far are constant in the node, further scans have one feature each. Returns false if the search is complete.
+    /// Samples the features of the next scan. The first scan has `per_node` features. If all features scanned so far are
+    /// constant in the node and features are redrawn, further scans have one feature each. Returns false if the search
+    /// is complete.
     pub fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
         if self.done {
             return false;
         }
-        let wanted = if self.scanned == 0 { features.per_node } else { 1 };
+        let wanted = match self.scanned {
+            0 => features.per_node,
+            _ if features.redraws => 1,
+            _ => 0,
+        };
         features.start(self.open.path);
         let before = (0..self.scanned).all(|_| features.next().is_some());
         for _ in 0..wanted {
@@ -166,10 +171,20 @@ impl<K: Criterion> LargeNode<K> {
         }
         let mut best = BestForestCut::new(&context.criterion, &context.rules, self.open.sums);
         for (drawn, tally) in std::mem::take(&mut self.pending) {
+            let bins = &context.binning.features[drawn.feature as usize];
+            if let (FeatureTally::Rows(rows), true) = (&tally, context.rules.is_random()) {
+                // A single cut needs no order of the rows.
+                let codes = CodeExtremes::of(rows.iter().map(|(code, _)| *code), bins);
+                self.done |= codes.vary();
+                best.try_at_random(&drawn, bins, &codes, |goes_left| {
+                    sums_of::<K>(rows.iter().copied(), goes_left)
+                });
+                continue;
+            }
             let list = tally.into_list();
             if list.len() > 1 {
                 self.done = true;
-                best.consider(&drawn, &context.binning.features[drawn.feature as usize], &list);
+                best.consider(&drawn, bins, &list);
             }
         }
         self.gain = best.found.as_ref().map_or(0.0, |cut| best.gain(cut));

@@ -22,7 +22,7 @@ mod sample;
 mod view;
 
 use crate::bins::BinnedData;
-use crate::config::{FeatureCount, ForestSettings, Sampling, StageStart};
+use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
     ForestTree, Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationData,
     ValidationSet, value_of,
@@ -33,6 +33,7 @@ use learner::ForestLearner;
 use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
+use planetree_metric::MOST_GAIN;
 use planetree_model::model::{Combine, PartFamily, Tree, TreeEnsemble};
 use planetree_model::predict::win_rates;
 use route::ForestRouter;
@@ -92,6 +93,7 @@ pub fn learner<'a>(
     }
     check_strength(request, parameters)?;
     sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
+    check_leaf_scores(parameters, data)?;
     note_clipped(parameters, context.sources.source.features(), observer);
     let start =
         |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
@@ -122,7 +124,7 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
     let problem = match request.strength {
         false => return Ok(()),
         true if parameters.learner.pairs_per_document.is_some() => {
-            "--strength: trees trained on pairs do not rank single documents"
+            "--strength: not available for forests trained on document pairs, whose trees score pairs, not documents"
         }
         true if parameters.learner.candidates.max_bin().is_none() => {
             "--strength: candidates without bins are not supported"
@@ -136,6 +138,19 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
         problem,
         "remove --strength, or set candidates=static, pairs_per_document=0 and bagging_by=queries",
     ))
+}
+
+/// Rejects labels whose leaf scores are too large for sums.
+fn check_leaf_scores(parameters: &ForestSettings, data: &BinnedData) -> Result<()> {
+    let leaf_score = parameters.learner.leaf_score;
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    match labels.find(|label| leaf_score != LeafScore::Expected && leaf_score.of(**label).abs() > MOST_GAIN) {
+        None => Ok(()),
+        Some(label) => Err(Error::usage(
+            format_args!("leaf_score: the score of label {label} is above {MOST_GAIN:e}"),
+            "set leaf_score=expected, or train on smaller labels",
+        )),
+    }
 }
 
 /// Adds a note if `features_per_node` exceeds the number of features.

@@ -12,7 +12,7 @@ use super::grower::{GrowBelow, OpenLeaf, Top};
 use super::large::{Buffers, LargeNode};
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::{BinnedData, Codes};
-use crate::config::{ForestSettings, PointCriterion};
+use crate::config::{ForestSettings, LeafScore, PointCriterion};
 use crate::driver::ForestTree;
 use crate::driver::{Draw, TreeGrower};
 use crate::tree::{Scale, round};
@@ -48,27 +48,38 @@ pub fn grower<'a>(
             "set criterion=variance, which treats labels as numbers",
         ));
     }
+    let leaf_score = parameters.learner.leaf_score;
     let class_of = |label: f32| labels.partition_point(|other| *other < label) as u8;
     let all = || data.rows.iter().flat_map(|rows| &rows.labels);
     if let Some(units) = weight_units(data) {
         let targets = all()
             .zip(weights(data))
             .map(|(label, weight)| (class_of(*label), in_units(weight, units) as u32));
-        let criterion = WeightedClasses { purity, labels: table(&labels), weight_units: units };
+        let criterion = WeightedClasses { purity, labels: table(&labels, leaf_score), weight_units: units };
         return Ok(Box::new(PointGrower::new(&inputs, criterion, targets.collect())?));
     }
     let targets: Vec<u8> = all().map(|label| class_of(*label)).collect();
     Ok(match labels.len() {
-        0..=3 => {
-            Box::new(PointGrower::new(&inputs, Classes::<3> { purity, labels: table(&labels) }, targets)?)
-        }
-        4..=5 => {
-            Box::new(PointGrower::new(&inputs, Classes::<5> { purity, labels: table(&labels) }, targets)?)
-        }
-        6..=8 => {
-            Box::new(PointGrower::new(&inputs, Classes::<8> { purity, labels: table(&labels) }, targets)?)
-        }
-        _ => Box::new(PointGrower::new(&inputs, Classes::<32> { purity, labels: table(&labels) }, targets)?),
+        0..=3 => Box::new(PointGrower::new(
+            &inputs,
+            Classes::<3> { purity, labels: table(&labels, leaf_score) },
+            targets,
+        )?),
+        4..=5 => Box::new(PointGrower::new(
+            &inputs,
+            Classes::<5> { purity, labels: table(&labels, leaf_score) },
+            targets,
+        )?),
+        6..=8 => Box::new(PointGrower::new(
+            &inputs,
+            Classes::<8> { purity, labels: table(&labels, leaf_score) },
+            targets,
+        )?),
+        _ => Box::new(PointGrower::new(
+            &inputs,
+            Classes::<32> { purity, labels: table(&labels, leaf_score) },
+            targets,
+        )?),
     })
 }
 
@@ -109,8 +120,9 @@ fn distinct_labels(data: &BinnedData) -> Vec<f32> {
     labels
 }
 
-fn table<const C: usize>(labels: &[f32]) -> [f64; C] {
-    std::array::from_fn(|class| labels.get(class).map_or(0.0, |label| f64::from(*label)))
+/// Returns the leaf score of each class.
+fn table<const C: usize>(labels: &[f32], leaf_score: LeafScore) -> [f64; C] {
+    std::array::from_fn(|class| labels.get(class).map_or(0.0, |label| leaf_score.of(*label)))
 }
 
 /// Returns the number of units that represent a weight of 1; `None` if rows have no weights.

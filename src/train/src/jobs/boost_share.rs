@@ -3,21 +3,25 @@
 //! dataset and the trees grown so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
+use super::map_labels;
 use super::snapshot::TrainingSnapshot;
 use super::streaming::StreamLevel;
+use super::worker_shares::OwnWorkers;
 use crate::bins::BinnedData;
 use crate::boost::{LocalWorker, RowGradients, WorkerState};
 use crate::config::Parameters;
 use crate::driver::{BoostWorker, GradientSummary, Metrics, Scores, TreeStart};
 use crate::objective::objective;
-use crate::tree::{CodedTree, NodeHistogram, NodeHistograms, NodeId, NodeSplit, RowStore, WantedNode};
+use crate::tree::{
+    Cell, CodedTree, GradientSums, MergeTree, NodeHistogram, NodeHistograms, NodeId, NodePart, NodeSplit,
+    RowStore, WantedNode,
+};
 use planetree_base::error::Result;
 use planetree_base::job::Shard;
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A finished tree.
@@ -27,13 +31,15 @@ pub struct Grown {
     pub start: TreeStart,
     /// All splits of the tree, in the order in which they were applied.
     pub splits: Vec<NodeSplit>,
-    /// The tree in terms of codes.
+    /// The tree, whose splits compare bin numbers instead of feature values.
     pub tree: CodedTree,
 }
 
 /// The rows that one executor works on, and how far their state has progressed.
 pub struct BoostShare {
     worker: AnyWorker,
+    /// The workers of streaming histograms that this share has, if they build histograms of their own.
+    workers: Option<OwnWorkers>,
     bytes: u64,
     /// Number of trees that the scores include.
     trees: usize,
@@ -62,7 +68,7 @@ macro_rules! either {
 impl BoostShare {
     /// Creates a share that has not processed any tree.
     pub(super) fn new(worker: AnyWorker, bytes: u64) -> Self {
-        BoostShare { worker, bytes, trees: 0, round: None, tree: None }
+        BoostShare { worker, workers: None, bytes, trees: 0, round: None, tree: None }
     }
 
     /// Builds the share for a shard (some row groups of the dataset) from a snapshot. Returns `None` if no snapshot
@@ -74,7 +80,9 @@ impl BoostShare {
         let Some(snapshot) = snapshot else { return Ok(None) };
         let parameters = Parameters::from_toml(&snapshot.parameters)?;
         let binning = snapshot.binning(&parameters);
-        let data = Arc::new(BinnedData::of_partitions(shard.data, shard.parts, binning)?);
+        let mut data = BinnedData::of_partitions(shard.data, shard.parts, binning)?;
+        map_labels(&mut data.rows, &parameters, shard.data)?;
+        let data = Arc::new(data);
         let parameters = parameters.with(parameters.boost().ok_or_else(malformed)?.clone());
         let objective = objective(&parameters.learner.objective, parameters.seed);
         let state = WorkerState {
@@ -86,6 +94,10 @@ impl BoostShare {
             gradients: RowGradients::new(objective, &data.rows),
         };
         let bytes = data.bytes()?;
+        let workers = match &snapshot.workers {
+            None => None,
+            Some(shares) => Some(OwnWorkers::find(shares, shard.parts, &data.rows).ok_or_else(malformed)?),
+        };
         let mut share = BoostShare::new(
             match snapshot.weighted {
                 false => AnyWorker::Plain(LocalWorker::new(&parameters, data, state)),
@@ -93,6 +105,7 @@ impl BoostShare {
             },
             bytes,
         );
+        share.workers = workers;
         for (round, tree) in (1..).zip(&snapshot.trees) {
             either!(&mut share.worker, worker => worker.add_earlier(round, tree))?;
         }
@@ -123,9 +136,14 @@ impl BoostShare {
 
     /// Computes the gradients of a round and the metrics of the current scores.
     pub fn gradients(&mut self, round: u32) -> Result<(Vec<GradientSummary>, Vec<Mean>)> {
-        let parts = either!(&mut self.worker, worker => worker.gradients_by_partition(round));
+        let mut parts = either!(&mut self.worker, worker => worker.gradients_by_partition(round));
         self.round = Some(round);
-        Ok((parts, either!(&mut self.worker, worker => worker.metrics())?))
+        let partitions = either!(&self.worker, worker => worker.data().partitions());
+        let own = self.workers.as_ref().map_or(partitions, |workers| workers.partitions);
+        if parts.len() == partitions {
+            parts.truncate(own); // a single summary of several partitions consists of maxima only
+        }
+        Ok((parts, either!(&self.worker, worker => worker.metrics_of(own))))
     }
 
     /// Applies the splits of the current tree that have not been applied yet. If the number of trees in the
@@ -149,10 +167,22 @@ impl BoostShare {
         either!(&mut self.worker, worker => level(worker, wanted, groups, count_bits, blocks))
     }
 
-    /// Computes the streaming histograms of a level's nodes over the rows of one worker, by feature group.
-    pub fn worker_histograms(&self, own: Range<usize>, level: &StreamLevel) -> Result<Vec<NodeHistograms>> {
-        let (rules, groups, nodes) = (&level.rules, &level.groups, &level.wanted);
-        either!(&self.worker, worker => worker.rows_of(own, level.start.scale).histograms(rules, groups, nodes))
+    /// Computes the streaming histograms of a level's nodes for each feature group, merged over the share's workers as
+    /// far as possible.
+    pub fn worker_histograms(&self, level: &StreamLevel) -> Result<Vec<MergeTree<NodeHistograms>>> {
+        let OwnWorkers { bounds, workers, .. } = self.workers.as_ref().ok_or_else(malformed)?;
+        let (groups, nodes) = (&level.groups, &level.wanted);
+        let (own, scale, centroids) = (workers.clone(), level.start.scale, level.centroids);
+        either!(&self.worker, worker => worker.rows_of(bounds, own, scale, centroids).histograms(groups, nodes))
+    }
+
+    /// Sums parts of nodes over the rows of the share's workers.
+    pub fn part_sums(&mut self, parts: &[NodePart], count_bits: u32) -> Result<Vec<GradientSums>> {
+        let OwnWorkers { pieces, .. } = self.workers.as_ref().ok_or_else(malformed)?;
+        either!(&mut self.worker, worker => {
+            let sums = worker.part_sums_within(parts, pieces)?;
+            Ok(sums.into_iter().map(|cell| cell.sums(count_bits)).collect())
+        })
     }
 
     /// Adds a finished tree to the scores. If its splits were applied to these rows, their leaves are already known;

@@ -1,20 +1,19 @@
 //! Job that builds streaming histograms, as in pGBRT (Tyree et al. 2011). Each worker builds histograms from its own
-//! rows. The driver merges the histograms of all workers in order and finds the best splits.
+//! rows. They are merged pairwise, on executors as far as possible, so that the amount of data that the driver receives
+//! depends neither on the number of rows nor on the number of workers.
 
 use super::boost_share::BoostShare;
 use super::snapshot::TrainingSnapshot;
 use crate::driver::TreeStart;
-use crate::tree::{NodeHistograms, NodeId, NodeSplit, StreamingRules, worker_partitions};
+use crate::tree::{MergeTree, NodeHistograms, NodeId, NodeSplit, merge_histograms};
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial, Shard};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use std::sync::Mutex;
 
-/// Applies the splits of a tree and computes the streaming histograms of nodes. A shard, which is the set of
-/// partitions that one executor works on, must contain all partitions of its workers.
+/// Applies the splits of a tree and computes the streaming histograms of nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamLevel {
     /// Number of trees that the scores must include.
@@ -27,13 +26,25 @@ pub struct StreamLevel {
     pub wanted: Vec<NodeId>,
     /// The feature groups whose histograms are computed.
     pub groups: Vec<usize>,
-    /// The parameters of the histograms.
-    pub rules: StreamingRules,
+    /// b: maximum number of bins per histogram.
+    pub centroids: usize,
 }
 
-/// The histograms of one or more workers, in order. Each worker has one entry per feature group.
+/// The histograms of some feature groups, merged over some of the workers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkerLevels(pub Vec<Vec<NodeHistograms>>);
+pub struct WorkerLevels {
+    /// b: maximum number of bins per histogram.
+    centroids: usize,
+    /// The histograms of each feature group.
+    groups: Vec<MergeTree<NodeHistograms>>,
+}
+
+impl WorkerLevels {
+    /// Returns the histograms of each feature group, merged over all workers.
+    pub fn finish(self) -> Result<Vec<NodeHistograms>> {
+        self.groups.into_iter().map(|tree| tree.finish().ok_or_else(malformed)).collect()
+    }
+}
 
 impl Job for StreamLevel {
     const NAME: &'static str = "streaming";
@@ -59,48 +70,42 @@ impl Job for StreamLevel {
         state: &Mutex<BoostShare>,
         shard: &Shard<'_, LabelledData>,
     ) -> Result<Option<WorkerLevels>> {
+        Ok(self.map_blocks(state, shard, 1)?.and_then(|mut blocks| blocks.pop()))
+    }
+
+    /// Each block has some of the feature groups.
+    fn map_blocks(
+        &self,
+        state: &Mutex<BoostShare>,
+        _: &Shard<'_, LabelledData>,
+        blocks: usize,
+    ) -> Result<Option<Vec<WorkerLevels>>> {
         let Ok(mut share) = state.lock() else { return Ok(None) }; // an earlier request panicked
         if !share.follow(self.trees, &self.start, &self.splits)? {
             return Ok(None);
         }
-        let workers = workers_of(shard.parts, shard.data.partitions(), self.rules.workers)?;
-        let levels = workers.into_iter().map(|own| share.worker_histograms(own, self));
-        Ok(Some(WorkerLevels(levels.collect::<Result<_>>()?)))
+        let mut groups = share.worker_histograms(self)?.into_iter();
+        let (count, blocks) = (self.groups.len(), blocks.clamp(1, self.groups.len().max(1)));
+        let block = |block: usize| {
+            let own = count * (block + 1) / blocks - count * block / blocks;
+            WorkerLevels { centroids: self.centroids, groups: groups.by_ref().take(own).collect() }
+        };
+        Ok(Some((0..blocks).map(block).collect()))
     }
-}
-
-/// Returns the partitions of each worker of a shard, relative to the shard's first partition.
-fn workers_of(parts: &[usize], partitions: usize, workers: usize) -> Result<Vec<Range<usize>>> {
-    let first = parts.first().copied().ok_or_else(malformed)?;
-    let shard = first..first + parts.len();
-    let all = worker_partitions(partitions, workers).into_iter();
-    let own: Vec<Range<usize>> = all.filter(|own| shard.contains(&own.start)).collect();
-    let covers = own.first().map(|own| own.start) == Some(shard.start)
-        && own.last().map(|own| own.end) == Some(shard.end);
-    let local = |own: Range<usize>| own.start - first..own.end - first;
-    if covers { Ok(own.into_iter().map(local).collect()) } else { Err(malformed()) }
 }
 
 impl Partial for WorkerLevels {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.0.extend(other.0);
+        if (self.centroids, self.groups.len()) != (other.centroids, other.groups.len()) {
+            return Err(malformed());
+        }
+        let mut merge = merge_histograms(self.centroids);
+        for (tree, other) in self.groups.iter_mut().zip(other.groups) {
+            if tree.workers() != other.workers() {
+                return Err(malformed());
+            }
+            tree.append(other, &mut merge)?;
+        }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shard_has_whole_workers() {
-        // Seven partitions are divided among three workers as 0..2, 2..4 and 4..7.
-        assert_eq!(workers_of(&[0, 1, 2, 3], 7, 3).unwrap(), [0..2, 2..4]);
-        assert_eq!(workers_of(&[2, 3, 4, 5, 6], 7, 3).unwrap(), [0..2, 2..5]);
-        assert_eq!(workers_of(&[4, 5, 6], 7, 3).unwrap(), std::slice::from_ref(&(0..3)));
-        assert!(workers_of(&[1, 2, 3], 7, 3).is_err() && workers_of(&[2, 3, 4], 7, 3).is_err());
-        assert!(workers_of(&[], 7, 3).is_err());
-        // There are more workers than partitions.
-        assert_eq!(workers_of(&[1], 2, 5).unwrap(), std::slice::from_ref(&(0..1)));
     }
 }

@@ -1,5 +1,6 @@
 //! Job that summarises features for binning; see [`survey`].
 
+use super::map_labels;
 use crate::bins::{BinOptions, Surveyed, survey};
 use crate::config::Parameters;
 use planetree_base::error::Result;
@@ -32,8 +33,11 @@ impl Job for Survey {
     }
 
     fn map(&self, _: &(), shard: &Shard<'_, LabelledData>) -> Result<Option<Surveyed>> {
-        let options = BinOptions::of(&Parameters::from_toml(&self.parameters)?);
-        survey(shard.data, shard.parts, self.features.clone(), self.rows, &options).map(Some)
+        let parameters = Parameters::from_toml(&self.parameters)?;
+        let options = BinOptions::of(&parameters);
+        let mut surveyed = survey(shard.data, shard.parts, self.features.clone(), self.rows, &options)?;
+        map_labels(&mut surveyed.rows, &parameters, shard.data)?;
+        Ok(Some(surveyed))
     }
 }
 

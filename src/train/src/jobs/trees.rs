@@ -1,6 +1,7 @@
 //! Job that grows trees of a forest. Trees are independent of each other, so they are divided among executors, each of
 //! which holds all rows as codes.
 
+use super::map_labels;
 use super::snapshot::TrainingSnapshot;
 use crate::bins::BinnedData;
 use crate::config::{ForestSettings, Parameters};
@@ -60,7 +61,8 @@ impl Job for GrowTrees {
         let Some(snapshot) = snapshot else { return Ok(None) };
         let parameters = Parameters::from_toml(&snapshot.parameters)?;
         let all: Vec<usize> = (0..shard.data.partitions()).collect();
-        let data = BinnedData::of_partitions(shard.data, &all, snapshot.binning(&parameters))?;
+        let mut data = BinnedData::of_partitions(shard.data, &all, snapshot.binning(&parameters))?;
+        map_labels(&mut data.rows, &parameters, shard.data)?;
         let forest = parameters.forest().ok_or_else(malformed)?.clone();
         let bytes = data.bytes()?;
         Ok(Some(ForestData { parameters: parameters.with(forest), data, bytes }))

@@ -20,9 +20,93 @@ pub struct Centroid {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamingHistogram {
     most: usize,
-    bins: Vec<Centroid>,
+    bins: Vec<Bin>,
     /// Distances between the centres of neighbouring bins.
     gaps: Vec<f64>,
+}
+
+/// A bin while a histogram is built.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bin {
+    /// p: `moment` divided by `count`.
+    centre: f64,
+    /// p * m: sum of the values. Bins are merged by adding it, so that the rounding errors of means do not add up.
+    pub moment: f64,
+    /// m: number of values, or their total weight.
+    pub count: f64,
+    /// r: sum of the targets.
+    pub sum: f64,
+}
+
+impl Bin {
+    fn of(bin: Centroid) -> Self {
+        Self::of_value(bin).with_centre()
+    }
+
+    /// Creates a bin whose centre must be recomputed.
+    #[inline(always)]
+    fn of_value(value: Centroid) -> Self {
+        Bin { centre: value.centre, moment: value.centre * value.count, count: value.count, sum: value.sum }
+    }
+
+    /// Eq. 11: the union of two bins. The centre must be recomputed.
+    #[inline(always)]
+    fn and(self, other: Bin) -> Self {
+        Bin {
+            centre: self.centre,
+            moment: self.moment + other.moment,
+            count: self.count + other.count,
+            sum: self.sum + other.sum,
+        }
+    }
+
+    #[inline(always)]
+    fn with_centre(self) -> Self {
+        Bin { centre: self.moment / self.count, ..self }
+    }
+}
+
+/// Neighbouring values that are inserted together if possible.
+pub trait ValueBlock: Sized {
+    /// Returns a number that no value of the block exceeds.
+    fn largest(&self) -> f64;
+
+    /// Returns the same values as smaller blocks, in ascending order.
+    fn parts(&self) -> impl Iterator<Item = Self>;
+
+    /// Returns the values in ascending order.
+    fn values(&self) -> impl Iterator<Item = Centroid>;
+
+    /// Returns the union of a bin and all values, computed as if they were added one by one.
+    fn add_to(&self, bin: Bin) -> Bin {
+        self.values().fold(bin, |bin, value| bin.and(Bin::of_value(value)))
+    }
+}
+
+/// The last bin of a full histogram. Its centre is not up to date, because it would need a division per value.
+struct LastBin {
+    bin: Bin,
+    /// Centre of the bin before.
+    before: f64,
+    /// The smallest gap, except that before the last bin.
+    least: f64,
+    /// A distance from the last bin that is below `least`, by more than rounding errors.
+    room: f64,
+}
+
+/// Bounds the relative rounding errors of what is compared, with a wide margin.
+const MARGIN: f64 = 1.0 / (1u64 << 46) as f64;
+
+impl LastBin {
+    /// Returns whether a value is certainly nearer to the last bin than any two bins are to each other. If so, this
+    /// holds for all smaller values, too, because the centre of the last bin never decreases.
+    #[inline(always)]
+    fn is_near(&self, value: f64, slack: f64) -> bool {
+        // The gap to the last bin and the gap before the last bin, both times the count of the last bin.
+        let gap = value * self.bin.count - self.bin.moment;
+        let last_gap = self.bin.moment - (self.before + slack) * self.bin.count;
+        gap < self.room * self.bin.count && gap < last_gap
+    }
 }
 
 /// Count and sum of targets over all values up to a split point s.
@@ -41,23 +125,23 @@ impl StreamingHistogram {
     }
 
     /// Creates a histogram from bins in ascending order of their centres.
-    pub fn of_bins(most: usize, bins: Vec<Centroid>) -> Self {
-        let gaps = bins.windows(2).map(|pair| pair[1].centre - pair[0].centre).collect();
-        StreamingHistogram { most, bins, gaps }
+    pub fn of_bins(most: usize, bins: &[Centroid]) -> Self {
+        let mut histogram = Self::new(most);
+        histogram.bins.extend(bins.iter().map(|bin| Bin::of(*bin)));
+        let pairs = histogram.bins.windows(2);
+        histogram.gaps.extend(pairs.map(|pair| pair[1].centre - pair[0].centre));
+        histogram
     }
 
     /// Returns the bins in ascending order of their centres.
-    pub fn into_bins(self) -> Vec<Centroid> {
-        self.bins
-    }
-
-    /// Returns the bins in ascending order of their centres.
-    pub fn bins(&self) -> &[Centroid] {
-        &self.bins
+    pub fn bins(&self) -> Vec<Centroid> {
+        let centroid = |bin: &Bin| Centroid { centre: bin.centre, count: bin.count, sum: bin.sum };
+        self.bins.iter().map(centroid).collect()
     }
 
     /// Inserts a bin. If there are then too many bins, the two nearest are merged (eq. 10 and 11).
     pub fn insert(&mut self, bin: Centroid) {
+        let bin = Bin::of(bin);
         let place = match self.bins.last() {
             Some(last) if last.centre < bin.centre => self.bins.len(),
             None => 0,
@@ -66,8 +150,7 @@ impl StreamingHistogram {
         if let Some(other) = self.bins.get_mut(place)
             && other.centre == bin.centre
         {
-            other.count += bin.count;
-            other.sum += bin.sum;
+            *other = other.and(bin);
             return;
         }
         self.bins.insert(place, bin);
@@ -84,77 +167,162 @@ impl StreamingHistogram {
             self.gaps.insert(place, next.centre - bin.centre);
         }
         if self.bins.len() > self.most {
-            self.merge_nearest();
+            self.merge_at(least(&self.gaps));
         }
     }
 
-    fn merge_nearest(&mut self) {
-        // If gaps are equal, the first one is chosen.
-        let least =
-            self.gaps.iter().fold(f64::INFINITY, |least, gap| if *gap < least { *gap } else { least });
+    /// Merges the two bins whose gap is the smallest one, which is given. If gaps are equal, the first one is chosen.
+    fn merge_at(&mut self, least: f64) {
         let Some(place) = self.gaps.iter().position(|gap| *gap == least) else { return };
-        let (left, right) = (self.bins[place], self.bins[place + 1]);
-        let count = left.count + right.count;
-        let centre = (left.centre * left.count + right.centre * right.count) / count;
-        // Rounding must not move the mean outside the range of the two merged bins.
-        let centre = centre.clamp(left.centre, right.centre);
-        self.bins[place] = Centroid { centre, count, sum: left.sum + right.sum };
+        let merged = self.bins[place].and(self.bins[place + 1]).with_centre();
+        self.bins[place] = merged;
         self.bins.remove(place + 1);
         self.gaps.remove(place);
         if place > 0 {
-            self.gaps[place - 1] = centre - self.bins[place - 1].centre;
+            self.gaps[place - 1] = merged.centre - self.bins[place - 1].centre;
         }
         if let Some(next) = self.bins.get(place + 1) {
-            self.gaps[place] = next.centre - centre;
+            self.gaps[place] = next.centre - merged.centre;
+        }
+    }
+
+    /// Inserts values in ascending order, all above those inserted before. The result is that of inserting them one
+    /// by one, but nearly all take a few additions: a value that is nearer to the last bin than any two bins are to
+    /// each other is added to that bin at once, and so is a block of values if its largest one is as near. `reach` is
+    /// the largest magnitude of all values.
+    #[inline(always)]
+    pub fn insert_ascending(&mut self, blocks: impl Iterator<Item = impl ValueBlock>, reach: f64) {
+        let slack = reach * MARGIN;
+        let mut last = self.last_bin(slack);
+        for block in blocks {
+            if let Some(last) = &mut last
+                && last.is_near(block.largest(), slack)
+            {
+                last.bin = block.add_to(last.bin);
+                continue;
+            }
+            for part in block.parts() {
+                match &mut last {
+                    Some(last) if last.is_near(part.largest(), slack) => last.bin = part.add_to(last.bin),
+                    _ => self.insert_each(&mut last, &part, slack),
+                }
+            }
+        }
+        if let Some(last) = last {
+            let bin = last.bin.with_centre();
+            self.bins[self.most - 1] = bin;
+            self.gaps[self.most - 2] = bin.centre - last.before;
+        }
+    }
+
+    /// Inserts the values of a block one by one.
+    fn insert_each(&mut self, last: &mut Option<LastBin>, block: &impl ValueBlock, slack: f64) {
+        for value in block.values() {
+            match last {
+                Some(last) if last.is_near(value.centre, slack) => {
+                    last.bin = last.bin.and(Bin::of_value(value));
+                }
+                Some(last) => self.insert_last(last, value, slack),
+                None => {
+                    self.insert(value);
+                    *last = self.last_bin(slack);
+                }
+            }
+        }
+    }
+
+    /// Returns the last bin, or `None` if further values do not lead to merging yet.
+    fn last_bin(&self, slack: f64) -> Option<LastBin> {
+        let most = self.most;
+        (most > 1 && self.bins.len() == most).then(|| {
+            let least = least(&self.gaps[..most - 2]);
+            let room = least * (1.0 - MARGIN) - slack;
+            LastBin { bin: self.bins[most - 1], before: self.bins[most - 2].centre, least, room }
+        })
+    }
+
+    /// Inserts a value above all others into a full histogram, whose last bin is in `last`: either another pair is nearer
+    /// to each other, or the comparison is too close to be decided without the centre of the last bin.
+    fn insert_last(&mut self, last: &mut LastBin, value: Centroid, slack: f64) {
+        let bin = Bin::of(value);
+        last.bin = last.bin.with_centre();
+        let (gap, last_gap) = (bin.centre - last.bin.centre, last.bin.centre - last.before);
+        if gap < last.least && gap < last_gap {
+            last.bin = last.bin.and(bin);
+            return;
+        }
+        let most = self.most;
+        self.bins[most - 1] = last.bin;
+        self.gaps[most - 2] = last_gap;
+        self.merge_at(if last_gap < last.least { last_gap } else { last.least });
+        self.gaps.push(bin.centre - self.bins[most - 2].centre);
+        self.bins.push(bin);
+        if let Some(new) = self.last_bin(slack) {
+            *last = new;
         }
     }
 
     /// Inserts the bins of another histogram one by one.
-    pub fn merge(&mut self, other: &StreamingHistogram) {
-        other.bins.iter().for_each(|bin| self.insert(*bin));
+    pub fn merge(&mut self, bins: &[Centroid]) {
+        bins.iter().for_each(|bin| self.insert(*bin));
     }
+}
 
-    /// Returns the count and sum over all bins.
-    pub fn total(&self) -> Cumulative {
-        self.bins.iter().fold(Cumulative::default(), |total, bin| Cumulative {
-            count: total.count + bin.count,
-            sum: total.sum + bin.sum,
-        })
-    }
-
-    /// Returns the values that divide the distribution into `parts` parts of equal count, each with the count and sum
-    /// below it. The values are estimated by the `uniform` procedure of Ben-Haim and Yom-Tov, the sums by eq. 12 at a
-    /// centre and eq. 13 between two centres.
-    pub fn candidates(&self, parts: usize) -> Vec<(f64, Cumulative)> {
-        let total = self.total().count;
-        let mut candidates: Vec<(f64, Cumulative)> = Vec::with_capacity(parts);
-        let mut before = Cumulative::default();
-        let mut wanted = 1;
-        for pair in self.bins.windows(2) {
-            let (left, right) = (pair[0], pair[1]);
-            let start =
-                Cumulative { count: before.count + left.count / 2.0, sum: before.sum + left.sum / 2.0 };
-            let end = start.count + (left.count + right.count) / 2.0;
-            while wanted < parts {
-                let depth = total * wanted as f64 / parts as f64;
-                if depth >= end {
-                    break;
-                }
-                wanted += 1;
-                if depth < start.count {
-                    continue; // no interpolation within the first half of the first bin
-                }
-                let way = solve(left.count, right.count, depth - start.count);
-                let value = left.centre + way * (right.centre - left.centre);
-                let up_to = between(&left, &right, start, way);
-                if candidates.last().is_none_or(|(last, _)| *last < value) {
-                    candidates.push((value, up_to));
-                }
-            }
-            before = Cumulative { count: before.count + left.count, sum: before.sum + left.sum };
+/// Returns the smallest gap, or infinity if there is none.
+#[inline]
+fn least(gaps: &[f64]) -> f64 {
+    /// Number of gaps that are compared independently of each other, so that the compiler can use vectors.
+    const LANES: usize = 8;
+    let smaller = |one: f64, other: f64| if other < one { other } else { one };
+    let mut lanes = [f64::INFINITY; LANES];
+    let (chunks, others) = gaps.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, gap) in lanes.iter_mut().zip(chunk) {
+            *lane = smaller(*lane, *gap);
         }
-        candidates
     }
+    others.iter().chain(&lanes).fold(f64::INFINITY, |least, gap| smaller(least, *gap))
+}
+
+/// Returns the count and sum over all bins.
+pub fn total_of(bins: &[Centroid]) -> Cumulative {
+    bins.iter().fold(Cumulative::default(), |total, bin| Cumulative {
+        count: total.count + bin.count,
+        sum: total.sum + bin.sum,
+    })
+}
+
+/// Returns the values that divide the distribution into `parts` parts of equal count, each with the count and sum
+/// below it. The values are estimated by the `uniform` procedure of Ben-Haim and Yom-Tov, the sums by eq. 12 at a
+/// centre and eq. 13 between two centres.
+pub fn quantiles_of(bins: &[Centroid], parts: usize) -> Vec<(f64, Cumulative)> {
+    let total = total_of(bins).count;
+    let mut quantiles: Vec<(f64, Cumulative)> = Vec::with_capacity(parts);
+    let mut before = Cumulative::default();
+    let mut wanted = 1;
+    for pair in bins.windows(2) {
+        let (left, right) = (pair[0], pair[1]);
+        let start = Cumulative { count: before.count + left.count / 2.0, sum: before.sum + left.sum / 2.0 };
+        let end = start.count + (left.count + right.count) / 2.0;
+        while wanted < parts {
+            let depth = total * wanted as f64 / parts as f64;
+            if depth >= end {
+                break;
+            }
+            wanted += 1;
+            if depth < start.count {
+                continue; // no interpolation within the first half of the first bin
+            }
+            let way = solve(left.count, right.count, depth - start.count);
+            let value = left.centre + way * (right.centre - left.centre);
+            let up_to = between(&left, &right, start, way);
+            if quantiles.last().is_none_or(|(last, _)| *last < value) {
+                quantiles.push((value, up_to));
+            }
+        }
+        before = Cumulative { count: before.count + left.count, sum: before.sum + left.sum };
+    }
+    quantiles
 }
 
 /// Returns the position between two centres, from 0 to 1, up to which the trapezoid under their counts has this area.
@@ -204,7 +372,7 @@ mod tests {
             histogram.bins().iter().map(|bin| ((bin.centre * 100.0).round() / 100.0, bin.count)).collect()
         };
         assert_eq!(shown(&histogram), [(2.0, 1.0), (9.5, 2.0), (17.5, 2.0), (23.0, 1.0), (36.0, 1.0)]);
-        histogram.merge(&built(5, &[(32.0, 0.0), (30.0, 0.0), (45.0, 0.0)]));
+        histogram.merge(&built(5, &[(32.0, 0.0), (30.0, 0.0), (45.0, 0.0)]).bins());
         assert_eq!(shown(&histogram), [(2.0, 1.0), (9.5, 2.0), (19.33, 3.0), (32.67, 3.0), (45.0, 1.0)]);
         // The sum procedure in the same example: the count up to 15 is 3.28.
         let (left, right) = (histogram.bins()[1], histogram.bins()[2]);
@@ -212,7 +380,7 @@ mod tests {
         let up_to = between(&left, &right, Cumulative { count: 2.0, sum: 0.0 }, way);
         assert!((up_to.count - 3.28).abs() < 0.01, "{up_to:?}");
         // The uniform procedure in the same example, with three parts: 15.21 and 28.98, computed from rounded centres.
-        let cuts: Vec<f64> = histogram.candidates(3).iter().map(|(value, _)| *value).collect();
+        let cuts: Vec<f64> = quantiles_of(&histogram.bins(), 3).iter().map(|(value, _)| *value).collect();
         assert!((cuts[0] - 15.21).abs() < 0.02 && (cuts[1] - 28.98).abs() < 0.02, "{cuts:?}");
     }
 
@@ -269,8 +437,7 @@ mod tests {
             for (fast, naive) in fast.bins().iter().zip(&naive) {
                 prop_assert!((fast.centre - naive.centre).abs() < 1e-9 && fast.count == naive.count && fast.sum == naive.sum);
             }
-            prop_assert_eq!(&StreamingHistogram::of_bins(most, fast.bins().to_vec()), &fast);
-            let total = fast.total();
+            let total = total_of(&fast.bins());
             prop_assert_eq!(total.count, points.len() as f64);
             prop_assert_eq!(total.sum, points.iter().map(|(_, y)| y).sum::<f64>());
         }
@@ -288,7 +455,7 @@ mod tests {
                 grouped.insert(bin(group[0].0, group.len() as f64, group.iter().map(|point| point.1).sum()));
             }
             prop_assert_eq!(single.bins().len(), grouped.bins().len());
-            for (single, grouped) in single.bins().iter().zip(grouped.bins()) {
+            for (single, grouped) in single.bins().iter().zip(&grouped.bins()) {
                 prop_assert!((single.centre - grouped.centre).abs() < 1e-9);
                 prop_assert_eq!((single.count, single.sum), (grouped.count, grouped.sum));
             }
@@ -297,13 +464,95 @@ mod tests {
         #[test]
         fn candidates_divide_the_counts_evenly(points in prop::collection::vec(0f64..1.0, 30..300)) {
             let histogram = built(20, &points.iter().map(|x| (*x, 1.0)).collect::<Vec<_>>());
-            let total = histogram.total().count;
-            for (value, up_to) in histogram.candidates(10) {
+            let bins = histogram.bins();
+            let total = total_of(&bins).count;
+            for (value, up_to) in quantiles_of(&bins, 10) {
                 // All targets are 1, so the sum of targets equals the count. Each part has a tenth of the total.
                 prop_assert!((up_to.count - up_to.sum).abs() < 1e-6);
                 let tenths = up_to.count / total * 10.0;
                 prop_assert!((tenths - tenths.round()).abs() < 1e-6, "{} at {}", tenths, value);
             }
+        }
+    }
+
+    /// Values in ascending order, with counts and sums: evenly spaced, dense at one end, in clusters, or at random.
+    fn ascending() -> impl Strategy<Value = Vec<Centroid>> {
+        let steps = prop::collection::vec((0u32..1000, 1u32..9, -50i32..50), 1..600);
+        (steps, 0u32..6, -1000i32..1000).prop_map(|(steps, kind, start)| {
+            let mut value = start as f32 / 8.0;
+            let mut all: Vec<Centroid> = Vec::new();
+            for (place, (step, count, sum)) in steps.into_iter().enumerate() {
+                value += match kind {
+                    0 => 1.0,
+                    1 => (1 + step) as f32,
+                    2 => 1.5f32.powi((place % 60) as i32 - 30),
+                    3 => 1.0 / (1 + place) as f32,
+                    4 if step % 40 == 0 => 500.0,
+                    4 => 1e-4 * (1 + step) as f32,
+                    _ => (1 + step) as f32 * 0.001,
+                };
+                let last = all.last().map_or(f64::NEG_INFINITY, |last| last.centre);
+                if f64::from(value) > last {
+                    all.push(bin(value.into(), count.into(), f64::from(sum) / 4.0));
+                }
+            }
+            all
+        })
+    }
+
+    struct Values<'a>(&'a [Centroid]);
+
+    impl ValueBlock for Values<'_> {
+        fn largest(&self) -> f64 {
+            self.0.last().map_or(f64::NEG_INFINITY, |value| value.centre)
+        }
+
+        fn parts(&self) -> impl Iterator<Item = Self> {
+            self.0.chunks(3).map(Values)
+        }
+
+        fn values(&self) -> impl Iterator<Item = Centroid> {
+            self.0.iter().copied()
+        }
+    }
+
+    /// Eq. 10 and 11 literally, with sums of values: compares all pairs, and keeps nothing between insertions.
+    fn naive_bins(values: &[Centroid], most: usize) -> Vec<Centroid> {
+        let mut bins: Vec<(f64, f64, f64)> = Vec::new();
+        let centre = |bin: &(f64, f64, f64)| bin.0 / bin.1;
+        for value in values {
+            bins.push((value.centre * value.count, value.count, value.sum));
+            if bins.len() > most {
+                let gap = |place: &usize| centre(&bins[place + 1]) - centre(&bins[*place]);
+                let nearest =
+                    (0..most).reduce(|best, place| if gap(&place) < gap(&best) { place } else { best });
+                let place = nearest.unwrap();
+                let removed = bins.remove(place + 1);
+                let kept = &mut bins[place];
+                *kept = (kept.0 + removed.0, kept.1 + removed.1, kept.2 + removed.2);
+            }
+        }
+        bins.iter().map(|own| bin(centre(own), own.1, own.2)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn ascending_values_give_the_bins_of_single_insertions(
+            values in ascending(), most in 1usize..40, size in 1usize..20,
+        ) {
+            let reach = values.iter().map(|value| value.centre.abs()).fold(0.0, f64::max);
+            let mut fast = StreamingHistogram::new(most);
+            fast.insert_ascending(values.chunks(size).map(Values), reach);
+            let mut single = StreamingHistogram::new(most);
+            values.iter().for_each(|value| single.insert(*value));
+            prop_assert_eq!(&fast, &single);
+            prop_assert_eq!(fast.bins(), naive_bins(&values, most));
+            // A larger bound than necessary changes nothing.
+            let mut far = StreamingHistogram::new(most);
+            far.insert_ascending(values.chunks(size).map(Values), 1e6 * reach);
+            prop_assert_eq!(&far, &single);
         }
     }
 }

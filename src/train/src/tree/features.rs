@@ -35,7 +35,7 @@ impl FeatureChoice {
     /// Returns, for every feature, whether the node may split on it.
     pub fn of_node(&self, node: NodeId) -> Vec<bool> {
         let mut allowed = vec![false; self.features];
-        let count = self.per_node.of(self.of_tree.len());
+        let count = self.per_node.of(self.features).min(self.of_tree.len());
         if count >= self.of_tree.len() {
             self.of_tree.iter().for_each(|feature| allowed[*feature as usize] = true);
         } else {

@@ -3,6 +3,7 @@
 mod carry;
 mod cell;
 mod centroids;
+mod code_sums;
 mod coded;
 mod exact;
 mod features;
@@ -17,7 +18,10 @@ mod sorted_cells;
 mod split;
 mod static_bins;
 mod streaming;
+mod streaming_cuts;
+mod streaming_values;
 mod streaming_worker;
+mod workers;
 
 pub use carry::{CarriedRoot, carrying_pays};
 pub use cell::{Cell, GradientSums, Scale, round, whole};
@@ -31,10 +35,12 @@ pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
 pub use kept::KeptHistograms;
 pub use row_store::{LocalRows, RowStore};
 pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};
-pub use split::{FoundSplit, SplitRules};
+pub use split::{Divisor, FoundSplit, SplitRules};
 pub use static_bins::StaticBins;
 pub use streaming::{StreamingRules, StreamingSplits};
-pub use streaming_worker::{NodeHistograms, WorkerHistogram, WorkerRows, worker_partitions};
+pub use streaming_cuts::NodePart;
+pub use streaming_worker::{NodeHistograms, WorkerHistogram, WorkerRows, merge_histograms};
+pub use workers::{MergeTree, WorkerBounds, WorkerPiece};
 
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,12 @@ use super::finder::{GrowContext, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
 use super::rows::{AT_A_TIME, NodeId, NodeSplit, RowEntry, RowSets};
 use super::split::FoundSplit;
+use super::streaming_cuts::NodePart;
 use super::streaming_worker::NodeHistograms;
+use super::workers::WorkerPiece;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
+use planetree_base::wire::malformed;
 use rayon::prelude::*;
 
 /// Stores the rows of a tree while it grows.
@@ -29,15 +32,22 @@ pub trait RowStore<C: Cell> {
         Ok(None)
     }
 
-    /// Returns the streaming histograms of nodes by worker, in order, and then by feature group. Returns `None` if the
+    /// Returns the streaming histograms of nodes for each feature group, merged over all workers. Returns `None` if the
     /// rows are in this process.
-    fn worker_histograms(
+    fn merged_histograms(
         &mut self,
         _groups: &[usize],
         _nodes: &[NodeId],
-    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
+    ) -> Result<Option<Vec<NodeHistograms>>> {
         Ok(None)
     }
+
+    /// Returns the sums over some rows of nodes.
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>>;
+
+    /// Called with the sums over the left and right child of the split that was chosen for a node by exact counts. The
+    /// split may or may not be applied later.
+    fn chosen(&mut self, _node: NodeId, _children: [C; 2]) {}
 
     /// Called with every split found in the histogram of a node. The split may or may not be applied later.
     fn found(
@@ -106,6 +116,12 @@ impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
         Ok(builder.build_unions(self.sets, &[(&nodes, total)])?.pop())
     }
 
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
+        let rows = self.data.rows.iter().enumerate();
+        let all = rows.map(|(partition, rows)| WorkerPiece { partition, rows: 0..rows.len() as u32 });
+        self.part_sums_within(parts, &all.collect::<Vec<_>>())
+    }
+
     fn local(&self) -> Result<&RowSets<C>> {
         Ok(self.sets)
     }
@@ -115,6 +131,51 @@ impl<C: Cell> LocalRows<'_, C> {
     /// Returns the sum over the rows of a node.
     pub fn total(&self, node: NodeId) -> C {
         self.sets.totals.get(&node).copied().unwrap_or_else(|| self.totals(&[node])[0])
+    }
+
+    /// Returns the sums over those rows of node parts that are in the given pieces of partitions.
+    pub fn part_sums_within(&self, parts: &[NodePart], pieces: &[WorkerPiece]) -> Result<Vec<C>> {
+        let tasks: Vec<(&NodePart, &WorkerPiece)> =
+            parts.iter().flat_map(|part| pieces.iter().map(move |piece| (part, piece))).collect();
+        let sums = tasks.par_iter().with_max_len(1).map(|(part, piece)| self.part_sum(part, piece));
+        let sums: Vec<C> = sums.collect::<Result<_>>()?;
+        let add_up = |of_part: &[C]| {
+            let mut total = C::default();
+            of_part.iter().for_each(|sum| total.add(*sum));
+            total
+        };
+        match pieces {
+            [] => Ok(vec![C::default(); parts.len()]),
+            _ => Ok(sums.chunks(pieces.len()).map(add_up).collect()),
+        }
+    }
+
+    fn part_sum(&self, part: &NodePart, piece: &WorkerPiece) -> Result<C> {
+        let rows = self.sets.partitions[piece.partition].node_within(part.node, piece.rows.clone());
+        let sum = |is_in: &(dyn Fn(u32) -> bool + Sync)| {
+            let of_chunk = |entries: &[RowEntry<C::Target>]| {
+                let mut sum = C::default();
+                let counted = entries.iter().filter(|entry| is_in(entry.row));
+                counted.for_each(|entry| sum.add(C::of(entry.target, self.count_bits)));
+                sum
+            };
+            let add = |mut one: C, other: C| {
+                one.add(other);
+                one
+            };
+            rows.entries.par_chunks(AT_A_TIME).map(of_chunk).reduce(C::default, add)
+        };
+        let Some(split) = part.left_of else { return Ok(sum(&|_| true)) };
+        let binning = &self.data.binning;
+        let place = binning.layout.places.get(split.feature as usize).copied().flatten();
+        let place = place.ok_or_else(malformed)?;
+        let codes = self.data.codes(piece.partition, &[place.column])?;
+        let column = codes.column(place, &binning.features[split.feature as usize]);
+        let missing = split.missing_goes_left();
+        Ok(sum(&|row| {
+            let code = column.code(row);
+            code <= split.code || Some(code) == missing
+        }))
     }
 
     /// Returns the sum over the rows of each node.

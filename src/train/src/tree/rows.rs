@@ -196,6 +196,13 @@ impl<C: Cell> PartitionRows<C> {
         }
     }
 
+    /// Returns those rows of a node that are within a range.
+    pub fn node_within(&self, node: NodeId, within: Range<u32>) -> NodeRows<'_, C> {
+        let NodeRows { entries, follow } = self.node(node);
+        let before = |bound: u32| entries.partition_point(|entry| entry.row < bound);
+        NodeRows { entries: &entries[before(within.start)..before(within.end)], follow }
+    }
+
     /// Sets the target of every row of a node.
     pub fn set_targets(&mut self, node: NodeId, target: C::Target) {
         self.entries[self.segments[node].clone()].iter_mut().for_each(|entry| entry.target = target);

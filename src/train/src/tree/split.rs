@@ -11,12 +11,28 @@ pub struct SplitRules {
     pub min_data: i64,
     /// Minimum sum of weights or hessians on either side of a split.
     pub min_weight: f64,
+    /// Minimum number of rows of a node that is split.
+    pub min_to_split: i64,
     /// Minimum gain; the gain of a split must be above it.
     pub min_gain: f64,
-    /// L2 regularisation of leaf values.
-    pub lambda: f64,
+    /// Divisor of the squared gradients that score a split.
+    pub split: Divisor,
+    /// Divisor of the gradients in the value of a leaf.
+    pub leaf: Divisor,
     /// Quantisation scale of the sums.
     pub scale: Scale,
+}
+
+/// What sums of gradients are divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Divisor {
+    /// The sum of weights or hessians plus lambda, which is the L2 regularisation.
+    Weight {
+        /// L2 regularisation.
+        lambda: f64,
+    },
+    /// The number of rows.
+    Rows,
 }
 
 /// A split found for a node.
@@ -55,24 +71,27 @@ pub struct Cut {
 }
 
 impl SplitRules {
-    /// Returns the score of a node: G^2 / (H + lambda), where G is the sum of gradients and H the sum of weights or
-    /// hessians.
+    /// Returns the score of a node: G^2 / D, where G is the sum of gradients and D the divisor of splits.
     #[inline]
     pub fn score(&self, sums: GradientSums) -> f64 {
-        self.score_of(sums.gradient as f64 / self.scale.gradient, sums.weight as f64 / self.scale.weight)
+        let gradient = sums.gradient as f64 / self.scale.gradient;
+        self.split.divide(gradient * gradient, sums, &self.scale)
     }
 
-    /// Like [`SplitRules::score`], but for sums that are not quantised.
+    /// Like [`SplitRules::score`], but for sums that are not quantised, divided by weights.
     #[inline]
     pub fn score_of(&self, gradient: f64, weight: f64) -> f64 {
-        let weight = weight + self.lambda;
+        let lambda = match self.split {
+            Divisor::Weight { lambda } => lambda,
+            Divisor::Rows => 0.0,
+        };
+        let weight = weight + lambda;
         if weight > 0.0 { gradient * gradient / weight } else { 0.0 }
     }
 
     /// Returns the value of a leaf with these sums.
     pub fn value(&self, sums: GradientSums) -> f64 {
-        let weight = sums.weight as f64 / self.scale.weight + self.lambda;
-        if weight > 0.0 { sums.gradient as f64 / self.scale.gradient / weight } else { 0.0 }
+        self.leaf.divide(sums.gradient as f64 / self.scale.gradient, sums, &self.scale)
     }
 
     /// Returns the score that the split of a node must exceed, where `before` is the score of the unsplit node.
@@ -83,7 +102,7 @@ impl SplitRules {
 
     /// Returns whether a node has enough rows to be split.
     pub fn may_split(&self, sums: GradientSums) -> bool {
-        sums.count >= self.min_data.max(1).saturating_mul(2)
+        sums.count >= self.min_data.max(1).saturating_mul(2).max(self.min_to_split)
     }
 
     /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on both sides.
@@ -92,14 +111,23 @@ impl SplitRules {
         let before = self.score(total);
         let mut best = BestCut { cut: None, score: self.threshold(before) };
         let totals = NodeTotals::of(self, total);
-        dispatch!(Level::new(), _ => {
-            totals.scan(bins, C::default(), false, &mut best);
-            if let Some(missing) = missing {
-                // A cut after the last bin is a candidate too: it separates missing values from all others.
-                totals.scan(bins, missing, true, &mut best);
-            }
-        });
+        match self.split {
+            Divisor::Weight { .. } => totals.scan_both::<C, false>(bins, missing, &mut best),
+            Divisor::Rows => totals.scan_both::<C, true>(bins, missing, &mut best),
+        }
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
+    }
+}
+
+impl Divisor {
+    /// Divides a number by these sums. The result is 0 if the divisor is 0.
+    #[inline]
+    fn divide(self, number: f64, sums: GradientSums, scale: &Scale) -> f64 {
+        let divisor = match self {
+            Divisor::Weight { lambda } => sums.weight as f64 / scale.weight + lambda,
+            Divisor::Rows => sums.count as f64,
+        };
+        if divisor > 0.0 { number / divisor } else { 0.0 }
     }
 }
 
@@ -129,6 +157,10 @@ struct NodeTotals {
 
 impl NodeTotals {
     fn of(rules: &SplitRules, total: GradientSums) -> Self {
+        let lambda = match rules.split {
+            Divisor::Weight { lambda } => lambda,
+            Divisor::Rows => 0.0,
+        };
         NodeTotals {
             count_bits: rules.scale.count_bits,
             gradient: total.gradient as f64,
@@ -136,16 +168,38 @@ impl NodeTotals {
             count: total.count as f64,
             units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
             weight_unit: 1.0 / rules.scale.weight,
-            lambda: rules.lambda,
-            // This limit is slightly below the minimum, to tolerate rounding errors, and never negative.
-            least_weight: (rules.min_weight * (1.0 - 1e-12) + rules.lambda).max(0.0),
+            lambda,
+            least_weight: match rules.split {
+                // This limit is slightly below the minimum, to tolerate rounding errors, and never negative.
+                Divisor::Weight { .. } => (rules.min_weight * (1.0 - 1e-12) + lambda).max(0.0),
+                // Rows without hessians are rows like any other.
+                Divisor::Rows if rules.min_weight <= 0.0 => f64::NEG_INFINITY,
+                Divisor::Rows => rules.min_weight * (1.0 - 1e-12),
+            },
             least_count: rules.min_data.max(1) as f64,
         }
     }
 
+    /// Tries all cuts, with missing values on either side. Sums are divided by rows or by weights.
+    fn scan_both<C: Cell, const BY_ROWS: bool>(&self, bins: &[C], missing: Option<C>, best: &mut BestCut) {
+        dispatch!(Level::new(), _ => {
+            self.scan::<C, BY_ROWS>(bins, C::default(), false, best);
+            if let Some(missing) = missing {
+                // A cut after the last bin is a candidate too: it separates missing values from all others.
+                self.scan::<C, BY_ROWS>(bins, missing, true, best);
+            }
+        });
+    }
+
     /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.
     #[inline(always)]
-    fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
+    fn scan<C: Cell, const BY_ROWS: bool>(
+        &self,
+        bins: &[C],
+        start: C,
+        missing_left: bool,
+        best: &mut BestCut,
+    ) {
         let mut sum = start;
         let mut up_to = [start; CUTS];
         for (place, bins) in bins.chunks(CUTS).enumerate() {
@@ -154,7 +208,7 @@ impl NodeTotals {
                 *up_to = sum;
             }
             up_to[bins.len()..].fill(sum); // same score as the last bin, which wins ties
-            let scores = self.scores(&up_to);
+            let scores = self.scores::<C, BY_ROWS>(&up_to);
             let most = highest(&scores);
             if most > best.score
                 && let Some(cut) = scores.iter().position(|score| *score == most)
@@ -165,11 +219,11 @@ impl NodeTotals {
         }
     }
 
-    /// Returns the score of each cut: G_l^2 / W_l + G_r^2 / W_r, where G is the sum of gradients on the left or right
-    /// side, and W is the sum of weights plus lambda. The score is computed as a single fraction, because division is
-    /// slow.
+    /// Returns the score of each cut: G_l^2 / D_l + G_r^2 / D_r, where G is the sum of gradients on the left or right
+    /// side, and D is the number of rows, or the sum of weights plus lambda. The score is computed as a single fraction,
+    /// because division is slow.
     #[inline(always)]
-    fn scores<C: Cell>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
+    fn scores<C: Cell, const BY_ROWS: bool>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
         let mut scores = [0.0; CUTS];
         for (score, left) in scores.iter_mut().zip(up_to) {
             let left = left.sums(self.count_bits);
@@ -177,8 +231,10 @@ impl NodeTotals {
             let (gradient_right, weight_right) = (self.gradient - gradient, self.weight - weight);
             let weight_left = weight * self.weight_unit + self.lambda;
             let weight_right = weight_right * self.weight_unit + self.lambda;
-            let above = gradient * gradient * weight_right + gradient_right * gradient_right * weight_left;
-            let value = above * self.units / (weight_left * weight_right);
+            let (below_left, below_right) =
+                if BY_ROWS { (count, self.count - count) } else { (weight_left, weight_right) };
+            let above = gradient * gradient * below_right + gradient_right * gradient_right * below_left;
+            let value = above * self.units / (below_left * below_right);
             let enough = (count >= self.least_count)
                 & (self.count - count >= self.least_count)
                 & (weight_left > self.least_weight)

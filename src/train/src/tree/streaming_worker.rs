@@ -1,96 +1,269 @@
-//! Builds the streaming histograms of one worker, which has some of the rows; see `streaming.rs`. A worker sums the
-//! rows of a node by code (bin number) and inserts the sums into streaming histograms, one per feature. On a cluster,
-//! it sends the histograms to the driver.
+//! Builds the streaming histograms of workers, each of which has some of the rows; see `streaming.rs`. A worker sums
+//! the rows of a node by code (bin number) and inserts the sums into streaming histograms, one per feature. The
+//! histograms of workers are merged pairwise; see `workers.rs`.
 
-use super::cell::{Cell, GradientSums, Scale};
-use super::centroids::{Centroid, StreamingHistogram};
+use super::cell::{Cell, GradientSums, Scale, exact};
+use super::centroids::{Bin, Centroid, StreamingHistogram, ValueBlock};
+use super::code_sums::CodeSums;
 use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
 use super::rows::{NodeId, NodeRows, RowSets};
-use super::sorted_cells::SortedCells;
-use super::streaming::StreamingRules;
+use super::workers::{MergeTree, WorkerBounds, WorkerPiece};
 use crate::bins::{BinnedData, Codes, FeatureBins, GroupCodes, GroupKind};
+use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
+use planetree_base::wire::malformed;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The histogram of one feature over the rows of one node on one worker.
+/// The histogram of one feature over the rows of one node on one or more workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerHistogram {
     /// The bins, in ascending order of their centres.
     pub bins: Vec<Centroid>,
     /// The sums of rows whose value is missing.
     pub missing: GradientSums,
-    /// The codes that occur among the rows, in ascending order.
-    #[serde(with = "planetree_base::compact::ascending")]
-    codes: Vec<u32>,
-    /// The number of rows with each of these codes, which is needed to check the minimum number of rows per leaf.
-    rows: Vec<i64>,
-}
-
-impl WorkerHistogram {
-    /// Returns the codes that occur and the number of rows with each.
-    pub fn counts(&self) -> impl Iterator<Item = (u32, i64)> {
-        self.codes.iter().copied().zip(self.rows.iter().copied())
-    }
 }
 
 /// The histograms of a feature group, indexed by node and then by feature.
 pub type NodeHistograms = Vec<Vec<WorkerHistogram>>;
 
-/// Divides partitions among workers. Returns the range of partitions of each worker.
-pub fn worker_partitions(partitions: usize, workers: usize) -> Vec<Range<usize>> {
-    let workers = workers.min(partitions);
-    let bound = |worker: usize| worker * partitions / workers;
-    (0..workers).map(|worker| bound(worker)..bound(worker + 1)).collect()
+impl WorkerHistogram {
+    /// Builds a histogram of at most `most` bins from the sums of all codes.
+    pub fn of_cells<C: Cell>(most: usize, bins: &FeatureBins, scale: &Scale, cells: &[C]) -> Self {
+        let (values, missing) = cells.split_at(bins.bins());
+        let units = Units::of(scale);
+        let blocks = values.chunks(BLOCK).zip(bins.centres.chunks(BLOCK));
+        let blocks = blocks.map(|(cells, centres)| CellBlock { cells, centres, units });
+        Self::of_blocks(most, bins, scale, blocks, missing.first())
+    }
+
+    /// Builds a histogram of at most `most` bins from the sums of the codes that occur, in ascending order.
+    pub fn of_list<C: Cell>(most: usize, bins: &FeatureBins, scale: &Scale, list: &[(u32, C)]) -> Self {
+        let (values, missing) = split_missing(list, bins);
+        let units = Units::of(scale);
+        let blocks = values.chunks(BLOCK).map(|list| ListBlock { list, centres: &bins.centres, units });
+        Self::of_blocks(most, bins, scale, blocks, missing)
+    }
+
+    fn of_blocks<C: Cell>(
+        most: usize,
+        bins: &FeatureBins,
+        scale: &Scale,
+        blocks: impl Iterator<Item = impl ValueBlock>,
+        missing: Option<&C>,
+    ) -> Self {
+        let magnitude = |centre: Option<&f32>| centre.map_or(0.0, |centre| f64::from(centre.abs()));
+        let reach = magnitude(bins.centres.first()).max(magnitude(bins.centres.last()));
+        let mut histogram = StreamingHistogram::new(most);
+        // Products are rounded one by one and added in order, so the vector width does not affect results.
+        dispatch!(Level::new(), _ => histogram.insert_ascending(blocks, reach));
+        let missing = missing.map_or_else(GradientSums::default, |cell| cell.sums(scale.count_bits));
+        WorkerHistogram { bins: histogram.bins(), missing }
+    }
+
+    /// Merges the histogram of the workers after those of this one.
+    fn merge(self, other: &WorkerHistogram, most: usize) -> Self {
+        let mut histogram = StreamingHistogram::of_bins(most, &self.bins);
+        histogram.merge(&other.bins);
+        WorkerHistogram { bins: histogram.bins(), missing: self.missing + other.missing }
+    }
 }
 
-/// The rows of one worker.
+/// Number of codes that are inserted together if possible, and number of codes of smaller blocks.
+const BLOCK: usize = 64;
+const PART: usize = 8;
+
+/// Converts integer sums to numbers.
+#[derive(Clone, Copy)]
+struct Units {
+    count_bits: u32,
+    gradient: f64,
+    weight: f64,
+}
+
+impl Units {
+    fn of(scale: &Scale) -> Self {
+        // Scales are powers of two, so their reciprocals are exact.
+        Units { count_bits: scale.count_bits, gradient: 1.0 / scale.gradient, weight: 1.0 / scale.weight }
+    }
+
+    #[inline(always)]
+    fn count<C: Cell>(&self, cell: C) -> f64 {
+        exact(cell.sums(self.count_bits).weight) * self.weight
+    }
+
+    #[inline(always)]
+    fn sum<C: Cell>(&self, cell: C) -> f64 {
+        exact(cell.sums(self.count_bits).gradient) * self.gradient
+    }
+
+    /// Returns a value with its sums, or `None` if it does not occur. Rows without weight have no effect on centroids.
+    #[inline(always)]
+    fn value<C: Cell>(&self, centre: f32, cell: C) -> Option<Centroid> {
+        let count = self.count(cell);
+        (count > 0.0).then(|| Centroid { centre: centre.into(), count, sum: self.sum(cell) })
+    }
+
+    /// Adds values to a bin. Counts and sums are exact, so their order does not matter; that of the moments does.
+    #[inline(always)]
+    fn add<C: Cell>(&self, mut bin: Bin, values: impl Iterator<Item = (f32, C)>) -> Bin {
+        let mut all = C::default();
+        for (centre, cell) in values {
+            all.add(cell);
+            bin.moment += f64::from(centre) * self.count(cell);
+        }
+        self.with_sums(bin, all)
+    }
+
+    #[inline(always)]
+    fn with_sums<C: Cell>(&self, mut bin: Bin, all: C) -> Bin {
+        bin.count += self.count(all);
+        bin.sum += self.sum(all);
+        bin
+    }
+}
+
+/// The sums of neighbouring codes, some of which may not occur.
+struct CellBlock<'a, C> {
+    cells: &'a [C],
+    centres: &'a [f32],
+    units: Units,
+}
+
+impl<C: Cell> ValueBlock for CellBlock<'_, C> {
+    #[inline(always)]
+    fn largest(&self) -> f64 {
+        self.centres.last().map_or(f64::NEG_INFINITY, |centre| f64::from(*centre))
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = Self> {
+        let parts = self.cells.chunks(PART).zip(self.centres.chunks(PART));
+        parts.map(|(cells, centres)| CellBlock { cells, centres, units: self.units })
+    }
+
+    #[inline]
+    fn values(&self) -> impl Iterator<Item = Centroid> {
+        self.centres.iter().zip(self.cells).filter_map(|(centre, cell)| self.units.value(*centre, *cell))
+    }
+
+    #[inline(always)]
+    fn add_to(&self, mut bin: Bin) -> Bin {
+        let (cells, last_cells) = self.cells.as_chunks::<PART>();
+        let (centres, last_centres) = self.centres.as_chunks::<PART>();
+        let mut all = C::default();
+        for (cells, centres) in cells.iter().zip(centres) {
+            let products: [f64; PART] =
+                std::array::from_fn(|place| f64::from(centres[place]) * self.units.count(cells[place]));
+            cells.iter().for_each(|cell| all.add(*cell));
+            products.iter().for_each(|product| bin.moment += product);
+        }
+        let bin = self.units.with_sums(bin, all);
+        self.units.add(bin, last_centres.iter().copied().zip(last_cells.iter().copied()))
+    }
+}
+
+/// The sums of codes that occur.
+struct ListBlock<'a, C> {
+    list: &'a [(u32, C)],
+    /// Centres of all codes.
+    centres: &'a [f32],
+    units: Units,
+}
+
+impl<C: Cell> ValueBlock for ListBlock<'_, C> {
+    #[inline(always)]
+    fn largest(&self) -> f64 {
+        self.list.last().map_or(f64::NEG_INFINITY, |(code, _)| f64::from(self.centres[*code as usize]))
+    }
+
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = Self> {
+        let parts = self.list.chunks(PART);
+        parts.map(|list| ListBlock { list, centres: self.centres, units: self.units })
+    }
+
+    #[inline]
+    fn values(&self) -> impl Iterator<Item = Centroid> {
+        self.list.iter().filter_map(|(code, cell)| self.units.value(self.centres[*code as usize], *cell))
+    }
+
+    #[inline(always)]
+    fn add_to(&self, bin: Bin) -> Bin {
+        self.units.add(bin, self.list.iter().map(|(code, cell)| (self.centres[*code as usize], *cell)))
+    }
+}
+
+/// Merges the histograms of a feature group over two neighbouring ranges of workers.
+pub fn merge_histograms(most: usize) -> impl FnMut(NodeHistograms, NodeHistograms) -> Result<NodeHistograms> {
+    move |left, right| {
+        let fits = |(left, right): (&Vec<_>, &Vec<_>)| left.len() == right.len();
+        if left.len() != right.len() || !left.iter().zip(&right).all(fits) {
+            return Err(malformed());
+        }
+        let of_node = |(left, right): (Vec<WorkerHistogram>, Vec<WorkerHistogram>)| {
+            left.into_iter().zip(&right).map(|(left, right)| left.merge(right, most)).collect()
+        };
+        Ok(left.into_iter().zip(right).map(of_node).collect())
+    }
+}
+
+/// Neighbouring workers whose rows are in this process.
 pub struct WorkerRows<'a, C: Cell> {
-    /// The data that contain the worker's partitions. They may contain other partitions too.
+    /// The data that contain the rows of the workers. They may contain other rows too.
     pub data: &'a BinnedData,
     /// The rows of each node, in all partitions of `data`.
     pub rows: &'a RowSets<C>,
-    /// The partitions of this worker.
-    pub partitions: Range<usize>,
+    /// The rows of all workers of the training run.
+    pub bounds: &'a WorkerBounds,
+    /// The workers in this process.
+    pub workers: Range<usize>,
     /// The quantisation scale of gradients and weights.
     pub scale: Scale,
+    /// b: maximum number of bins per histogram.
+    pub centroids: usize,
 }
 
 impl<C: Cell> WorkerRows<'_, C> {
-    /// Computes the histograms of nodes, by feature group.
-    pub fn histograms(
-        &self,
-        rules: &StreamingRules,
-        groups: &[usize],
-        nodes: &[NodeId],
-    ) -> Result<Vec<NodeHistograms>> {
-        groups.par_iter().with_max_len(1).map(|group| self.of_group(rules, *group, nodes)).collect()
+    /// Computes the histograms of nodes for each feature group, merged over workers as far as possible.
+    pub fn histograms(&self, groups: &[usize], nodes: &[NodeId]) -> Result<Vec<MergeTree<NodeHistograms>>> {
+        groups.par_iter().with_max_len(1).map(|group| self.of_group(*group, nodes)).collect()
     }
 
-    fn of_group(&self, rules: &StreamingRules, group: usize, nodes: &[NodeId]) -> Result<NodeHistograms> {
-        let binning = &self.data.binning;
-        let codes: Vec<Codes> = self
-            .partitions
-            .clone()
-            .map(|partition| self.data.codes(partition, &[group]))
-            .collect::<Result<_>>()?;
-        let mut worker = StreamingWorker::new(self.data, self.scale.count_bits, group);
+    /// Computes the histograms of nodes for one feature group, merged over workers as far as possible.
+    pub fn of_group(&self, group: usize, nodes: &[NodeId]) -> Result<MergeTree<NodeHistograms>> {
+        let mut summer = GroupSummer::new(self.data, self.scale.count_bits, group);
+        let mut tree = MergeTree::new(self.bounds.workers());
+        let mut merge = merge_histograms(self.centroids);
+        for worker in self.workers.clone() {
+            let of_worker = worker..worker + 1;
+            let pieces = self.bounds.pieces(of_worker.clone(), &self.data.rows);
+            let histograms = self.of_pieces(&mut summer, &pieces, nodes)?;
+            tree.add(of_worker, histograms, &mut merge)?;
+        }
+        Ok(tree)
+    }
+
+    fn of_pieces(
+        &self,
+        summer: &mut GroupSummer<'_, C>,
+        pieces: &[WorkerPiece],
+        nodes: &[NodeId],
+    ) -> Result<NodeHistograms> {
+        let (binning, group) = (&self.data.binning, summer.group);
+        let codes: Vec<Codes> =
+            pieces.iter().map(|piece| self.data.codes(piece.partition, &[group])).collect::<Result<_>>()?;
         let of_node = |node: &NodeId| {
-            for (partition, codes) in self.partitions.clone().zip(&codes) {
-                worker.add(codes.group(group), self.rows.partitions[partition].node(*node));
+            for (piece, codes) in pieces.iter().zip(&codes) {
+                let rows = self.rows.partitions[piece.partition].node_within(*node, piece.rows.clone());
+                summer.add(codes.group(group), rows);
             }
             let mut of_node = Vec::new();
-            worker.drain(|lane, list| {
+            summer.drain(|lane, list| {
                 let feature = binning.layout.groups[group].features[lane];
                 let bins = &binning.features[feature as usize];
-                let mut histogram = StreamingHistogram::new(rules.centroids);
-                let (mut codes, mut rows) = (Vec::new(), Vec::new());
-                let missing = insert_cells(list, bins, &self.scale, &mut histogram, |code, count| {
-                    codes.push(code);
-                    rows.push(count);
-                });
-                of_node.push(WorkerHistogram { bins: histogram.into_bins(), missing, codes, rows });
+                of_node.push(WorkerHistogram::of_list(self.centroids, bins, &self.scale, list));
             });
             of_node
         };
@@ -98,90 +271,65 @@ impl<C: Cell> WorkerRows<'_, C> {
     }
 }
 
-/// Inserts the sums of the codes that occur into a histogram and passes the number of rows with each code to `count`.
-/// Returns the sums of missing values, which are not part of the histogram.
-pub fn insert_cells<C: Cell>(
-    list: &[(u32, C)],
-    bins: &FeatureBins,
-    scale: &Scale,
-    histogram: &mut StreamingHistogram,
-    mut count: impl FnMut(u32, i64),
-) -> GradientSums {
-    let mut missing = GradientSums::default();
-    for (code, cell) in list {
-        let sums = cell.sums(scale.count_bits);
-        if Some(*code) == bins.missing_code {
-            missing = missing + sums;
-            continue;
-        }
-        count(*code, sums.count);
-        if sums.weight == 0 {
-            continue; // rows without weight have no effect on centroids
-        }
-        histogram.insert(Centroid {
-            centre: f64::from(bins.centres[*code as usize]),
-            count: sums.weight as f64 / scale.weight,
-            sum: sums.gradient as f64 / scale.gradient,
-        });
+/// Separates the sums of values from those of missing values, which have the last code.
+fn split_missing<'a, C>(list: &'a [(u32, C)], bins: &FeatureBins) -> (&'a [(u32, C)], Option<&'a C>) {
+    match list.split_last() {
+        Some(((code, cell), values)) if Some(*code) == bins.missing_code => (values, Some(cell)),
+        _ => (list, None),
     }
-    missing
 }
 
-/// Lists the codes that occur, in ascending order and with their sums.
-pub fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
-    list.clear();
-    let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
-    list.extend(present.map(|(code, cell)| (code as u32, *cell)));
-}
-
-/// Sums the rows of one node on one worker by code, for all features of a group.
-pub struct StreamingWorker<'a, C: Cell> {
+/// Sums rows of one node by code, for all features of a group.
+pub struct GroupSummer<'a, C: Cell> {
     data: &'a BinnedData,
     count_bits: u32,
     group: usize,
     cells: Vec<C>,
     total: C,
-    sorted: SortedCells<C>,
+    column: CodeSums<C>,
     list: Vec<(u32, C)>,
 }
 
-impl<'a, C: Cell> StreamingWorker<'a, C> {
-    /// Creates a worker that has no rows yet.
+impl<'a, C: Cell> GroupSummer<'a, C> {
+    /// Creates sums without any rows.
     pub fn new(data: &'a BinnedData, count_bits: u32, group: usize) -> Self {
         let binning = &data.binning;
         let cells = match binning.layout.groups[group].kind {
             GroupKind::Column(_) => Vec::new(),
             _ => vec![C::default(); lane_cells_of_group::<C>(binning, group)],
         };
-        let (total, sorted, list) = (C::default(), SortedCells::new(), Vec::new());
-        StreamingWorker { data, count_bits, group, cells, total, sorted, list }
+        let (total, column, list) = (C::default(), CodeSums::new(), Vec::new());
+        GroupSummer { data, count_bits, group, cells, total, column, list }
     }
 
-    /// Adds the rows of the node in one partition.
+    /// Adds rows of the node in one partition.
     pub fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
         let group = &self.data.binning.layout.groups[self.group];
         if let GroupKind::Column(_) = group.kind {
-            self.sorted.collect(codes, node);
+            let count = self.data.binning.features[group.features[0] as usize].codes();
+            self.column.add(count, codes, node, self.count_bits);
             return;
         }
         node.entries.iter().for_each(|entry| self.total.add(C::of(entry.target, self.count_bits)));
         add_rows(codes, group, node, self.count_bits, &mut self.cells);
     }
 
-    /// Passes the sums of each feature to `take`, and resets them.
+    /// Passes the sums of each feature to `take`, in ascending order of the codes that occur, and resets them.
     pub fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
         let binning = &self.data.binning;
         let members = &binning.layout.groups[self.group];
         if let GroupKind::Column(_) = members.kind {
-            let codes = binning.features[members.features[0] as usize].codes();
-            take(0, self.sorted.drain(codes, self.count_bits));
+            take(0, self.column.drain());
             return;
         }
         let empty = vec![C::default(); self.cells.len()];
         let cells = std::mem::replace(&mut self.cells, empty);
         let cells = finish(binning, self.group, cells, std::mem::take(&mut self.total));
         for lane in 0..members.features.len() {
-            list_present(&cells[feature_cells(binning, self.group, lane)], self.count_bits, &mut self.list);
+            let cells = &cells[feature_cells(binning, self.group, lane)];
+            self.list.clear();
+            let present = (0..).zip(cells).filter(|(_, cell)| cell.sums(self.count_bits).count > 0);
+            self.list.extend(present.map(|(code, cell)| (code, *cell)));
             take(lane, &self.list);
         }
     }

@@ -1,21 +1,76 @@
 //! Tests of fast kernels and split finders against naive references.
 
 use super::cell::{Cell, GradientSums, Scale};
+use super::centroids::{Centroid, StreamingHistogram};
 use super::features::FeatureChoice;
 use super::finder::{GrowContext, SplitFinder};
 use super::frontier::Order;
 use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
-use super::row_store::LocalRows;
-use super::rows::{NodeSplit, RowSets};
-use super::split::{FoundSplit, SplitRules};
-use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
+use super::row_store::{LocalRows, RowStore};
+use super::rows::{NodeId, NodeSplit, RowSets};
+use super::split::{Divisor, FoundSplit, SplitRules};
+use super::{
+    CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
+    StreamingSplits, WorkerBounds, WorkerRows,
+};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
+use planetree_base::error::Result;
 use proptest::prelude::*;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const LEAST: i64 = 3;
+
+/// Rows that may send the histograms of their workers, as those of a cluster do.
+struct Sender<'a> {
+    held: LocalRows<'a, i64>,
+    bounds: Arc<WorkerBounds>,
+    scale: Scale,
+    centroids: usize,
+    sends: bool,
+}
+
+impl RowStore<i64> for Sender<'_> {
+    fn root(&mut self) -> Result<i64> {
+        self.held.root()
+    }
+
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[i64; 2]>> {
+        self.held.split(splits)
+    }
+
+    fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<i64>]) -> Result<Vec<NodeHistogram<i64>>> {
+        self.held.histograms(groups, nodes)
+    }
+
+    fn merged_histograms(
+        &mut self,
+        groups: &[usize],
+        nodes: &[NodeId],
+    ) -> Result<Option<Vec<NodeHistograms>>> {
+        let workers = WorkerRows {
+            data: self.held.data,
+            rows: self.held.sets,
+            bounds: &self.bounds,
+            workers: 0..self.bounds.workers(),
+            scale: self.scale,
+            centroids: self.centroids,
+        };
+        let trees = workers.histograms(groups, nodes)?.into_iter();
+        Ok(self.sends.then(|| trees.map(|tree| tree.finish().unwrap()).collect()))
+    }
+
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<i64>> {
+        self.held.part_sums(parts)
+    }
+
+    fn local(&self) -> Result<&RowSets<i64>> {
+        self.held.local()
+    }
+}
 
 /// Generates columns with many zeros, few or many distinct values, and missing values, and a target per row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
@@ -163,8 +218,37 @@ proptest! {
         let rows = targets.len();
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
         prop_assume!(!data.binning.layout.groups.is_empty());
-        let tree = grown(&data, &targets, exact, 4);
-        check_node(&tree, &data, &columns, &targets, 0, (0..rows).collect(), exact, 4);
+        let (tree, hessians) = (grown(&data, &targets, exact, 4), vec![1; rows]);
+        let check = Exhaustive {
+            tree: &tree, data: &data, columns: &columns, targets: &targets, hessians: &hessians, rules: rules_of(rows),
+            exact,
+        };
+        check.check(0, (0..rows).collect(), 4);
+    }
+
+    #[test]
+    fn splits_by_gradient_and_by_newton_match_exhaustive_search(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
+        hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+    ) {
+        let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
+        let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+        for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
+            let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
+            let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
+            set.start(pairs.into_par_iter(), None);
+        }
+        let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
+        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
+        let tree = match exact {
+            true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
+            false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
+        };
+        let check =
+            Exhaustive { tree: &tree, data: &data, columns: &columns, targets: &targets, hessians, rules, exact };
+        check.check(0, (0..rows).collect(), 4);
     }
 
     #[test]
@@ -177,7 +261,7 @@ proptest! {
         prop_assume!(!data.binning.layout.groups.is_empty());
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
         let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
-        let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
+        let rules = rules_of(rows);
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
         let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
@@ -210,22 +294,109 @@ proptest! {
     }
 
     #[test]
-    fn streaming_trees_do_not_depend_on_partitions_or_column_layout(
-        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
+    fn streaming_trees_do_not_depend_on_partitions_threads_or_column_layout(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, workers in 2usize..9,
+        threads in 1usize..4,
     ) {
-        // If all values are distinct in both cases, the histograms of a single worker are the same.
         let rows = targets.len();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
             let rules = StreamingRules { centroids, grouped: max_bin.is_some(), workers };
-            let tree = grown_by(&data, &targets, &mut StreamingSplits::new(rules, KeptHistograms::default()), 3);
+            let bounds = Arc::new(WorkerBounds::divide(&data.rows, workers));
+            let mut finder = StreamingSplits::new(rules, bounds, KeptHistograms::default());
+            let tree = pool.install(|| grown_by(&data, &targets, &mut finder, 3));
             let shape = |node: &super::GrownNode| (node.sums, node.split.map(|(split, left)| (split.feature, left)));
             tree.nodes.iter().map(shape).collect::<Vec<_>>()
         };
-        let whole = grow_with(Some(255), 1, rows);
-        prop_assert_eq!(&whole, &grow_with(Some(255), 1, partition_rows));
-        prop_assert_eq!(&whole, &grow_with(None, 1, partition_rows));
-        prop_assert_eq!(&whole, &grow_with(Some(255), 7, rows));
+        // If all values are distinct in both cases, the histograms are the same.
+        for workers in [1, workers] {
+            let whole = grow_with(Some(255), workers, rows);
+            prop_assert_eq!(&whole, &grow_with(Some(255), workers, partition_rows));
+            prop_assert_eq!(&whole, &grow_with(None, workers, rows));
+            prop_assert_eq!(&whole, &grow_with(None, workers, partition_rows));
+        }
+    }
+
+    /// The slow twin inserts the values of each worker one by one, and merges the histograms of all workers level by
+    /// level.
+    #[test]
+    fn workers_build_and_merge_histograms_as_defined(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, workers in 1usize..12,
+    ) {
+        let data = binned(&columns, targets.len(), partition_rows, None);
+        let bounds = WorkerBounds::divide(&data.rows, workers);
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let sets = sets(&data, &targets);
+        let all = WorkerRows {
+            data: &data, rows: &sets, bounds: &bounds, workers: 0..bounds.workers(), scale: scale(targets.len()), centroids,
+        };
+        let fast = all.histograms(&groups, &[0]).unwrap();
+        for (group, fast) in groups.into_iter().zip(fast) {
+            let feature = data.binning.layout.groups[group].features[0] as usize;
+            let bins = &data.binning.features[feature];
+            let of_worker = |worker: usize| {
+                let mut by_code: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+                for row in bounds.rows(worker..worker + 1) {
+                    let code = code(&data, &columns, feature, row as usize);
+                    let (count, sum) = by_code.entry(code).or_default();
+                    *count += 1.0;
+                    *sum += f64::from(targets[row as usize]);
+                }
+                let mut histogram = StreamingHistogram::new(centroids);
+                for (code, (count, sum)) in by_code {
+                    if Some(code) != bins.missing_code {
+                        histogram.insert(Centroid { centre: bins.centres[code as usize].into(), count, sum });
+                    }
+                }
+                histogram.bins()
+            };
+            let mut level: Vec<Vec<Centroid>> = (0..bounds.workers()).map(of_worker).collect();
+            while level.len() > 1 {
+                let merged = |pair: &[Vec<Centroid>]| {
+                    let mut histogram = StreamingHistogram::of_bins(centroids, &pair[0]);
+                    if let Some(other) = pair.get(1) {
+                        other.iter().for_each(|bin| histogram.insert(*bin));
+                        return histogram.bins();
+                    }
+                    pair[0].clone()
+                };
+                level = level.chunks(2).map(merged).collect();
+            }
+            let fast = fast.finish().unwrap();
+            prop_assert_eq!(&fast[0][0].bins, &level[0], "feature {}", feature);
+            let is_missing = |row: &usize| Some(code(&data, &columns, feature, *row)) == bins.missing_code;
+            let missing = (0..targets.len()).filter(is_missing).count() as i64;
+            prop_assert_eq!(fast[0][0].missing.count, missing);
+        }
+    }
+
+    /// Counting rows for the best candidates only chooses the same splits as counting them for all candidates, also if a
+    /// leaf needs many rows; and sums that are kept for children change nothing.
+    #[test]
+    fn streaming_splits_of_one_worker_are_the_same_from_kept_sums_rows_and_messages(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, least in 1i64..40,
+    ) {
+        let data = binned(&columns, targets.len(), partition_rows, None);
+        let rules = StreamingRules { centroids, grouped: false, workers: 1 };
+        let bounds = Arc::new(WorkerBounds::divide(&data.rows, 1));
+        let grow_in = |histogram_bytes: usize, sends: bool| {
+            let choice = FeatureChoice::draw(
+                crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
+            let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes };
+            let mut sets = sets(&data, &targets);
+            let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
+            let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
+            let mut finder = StreamingSplits::new(rules, bounds.clone(), KeptHistograms::default());
+            let limits = TreeLimits { depth: 4, order: Order::Levels };
+            grow(&context, limits, &mut rows, &mut finder).unwrap()
+        };
+        let expected = grow_in(1 << 30, false);
+        let leaves = expected.nodes.iter().filter(|node| node.split.is_none());
+        prop_assert!(leaves.map(|leaf| leaf.sums.count).min().unwrap() >= least.min(targets.len() as i64));
+        prop_assert_eq!(&expected, &grow_in(0, false));
+        prop_assert_eq!(&expected, &grow_in(1 << 30, true));
     }
 }
 
@@ -270,89 +441,146 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
 }
 
 fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64>, depth: u32) -> GrownTree {
-    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
-    let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
-    let rules = SplitRules {
+    grown_with(data, &mut sets(data, targets), rules_of(targets.len()), finder, depth)
+}
+
+fn rules_of(rows: usize) -> SplitRules {
+    SplitRules {
         min_data: LEAST,
+        min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
-        lambda: 0.5,
-        scale: scale(targets.len()),
-    };
+        split: Divisor::Weight { lambda: 0.5 },
+        leaf: Divisor::Weight { lambda: 0.5 },
+        scale: scale(rows),
+    }
+}
+
+fn grown_with<C: Cell>(
+    data: &BinnedData,
+    sets: &mut RowSets<C>,
+    rules: SplitRules,
+    finder: &mut dyn SplitFinder<C>,
+    depth: u32,
+) -> GrownTree {
+    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
+    let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
     let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };
-    let mut sets = sets(data, targets);
-    let mut rows = LocalRows { data, sets: &mut sets, count_bits: context.rules.scale.count_bits };
+    let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()
 }
 
-/// Checks by exhaustive search that the split of a node is the first of the best splits, then checks the node's
-/// children.
-#[expect(clippy::too_many_arguments, reason = "a recursion of a test")]
-fn check_node(
-    tree: &GrownTree,
-    data: &BinnedData,
-    columns: &[Vec<f32>],
-    targets: &[i32],
-    node: usize,
-    rows: Vec<usize>,
+/// Checks trees by exhaustive search.
+struct Exhaustive<'a> {
+    tree: &'a GrownTree,
+    data: &'a BinnedData,
+    columns: &'a [Vec<f32>],
+    targets: &'a [i32],
+    /// Hessian of each row.
+    hessians: &'a [i32],
+    /// The rules by which the tree was grown.
+    rules: SplitRules,
     exact: bool,
-    depth: u32,
-) {
-    let score = |rows: &[usize]| {
-        let sum: i64 = rows.iter().map(|row| i64::from(targets[*row])).sum();
-        (sum * sum) as f64 / (rows.len() as f64 + 0.5)
-    };
-    let before = score(&rows);
-    let mut best: Option<(f64, usize, u32, bool)> = None;
-    for feature in 0..columns.len() {
-        let bins = &data.binning.features[feature];
-        let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
-        for missing_left in [false, true] {
-            if missing_left && !rows.iter().any(missing) {
-                continue;
-            }
-            for cut in 0..bins.bins() as u32 {
-                let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
-                    if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
-                });
-                if (left.len() as i64) < LEAST || (right.len() as i64) < LEAST {
+}
+
+impl Exhaustive<'_> {
+    /// Returns the score of some rows, by its definition.
+    fn score(&self, rows: &[usize]) -> f64 {
+        let sum: i64 = rows.iter().map(|row| i64::from(self.targets[*row])).sum();
+        let divisor = match self.rules.split {
+            Divisor::Rows => rows.len() as f64,
+            Divisor::Weight { lambda } => self.hessian(rows) as f64 + lambda,
+        };
+        (sum * sum) as f64 / divisor
+    }
+
+    /// Returns whether rows are enough for one side of a split. A Newton step needs a hessian.
+    fn may_be_a_side(&self, rows: &[usize]) -> bool {
+        let hessian = self.hessian(rows);
+        let needs_hessian = matches!(self.rules.split, Divisor::Weight { .. });
+        rows.len() as i64 >= LEAST
+            && hessian as f64 >= self.rules.min_weight
+            && (hessian > 0 || !needs_hessian)
+    }
+
+    fn hessian(&self, rows: &[usize]) -> i64 {
+        rows.iter().map(|row| i64::from(self.hessians[*row])).sum()
+    }
+
+    /// Checks that the split of a node is the first of the best splits, then checks the node's children.
+    fn check(&self, node: usize, rows: Vec<usize>, depth: u32) {
+        let Exhaustive { tree, data, columns, exact, .. } = self;
+        let before = self.score(&rows);
+        let mut best: Option<(f64, usize, u32, bool)> = None;
+        let may_split = rows.len() as i64 >= self.rules.min_to_split;
+        for feature in (0..columns.len()).filter(|_| may_split) {
+            let bins = &data.binning.features[feature];
+            let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
+            for missing_left in [false, true] {
+                if missing_left && !rows.iter().any(missing) {
                     continue;
                 }
-                let gain = score(&left) + score(&right) - before;
-                let worth = gain > before * 1e-10;
-                if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
-                    best = Some((gain, feature, cut, missing_left));
+                for cut in 0..bins.bins() as u32 {
+                    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
+                        if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
+                    });
+                    if ![&left, &right].iter().all(|rows| self.may_be_a_side(rows)) {
+                        continue;
+                    }
+                    let gain = self.score(&left) + self.score(&right) - before;
+                    let worth = gain > before * 1e-10;
+                    if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
+                        best = Some((gain, feature, cut, missing_left));
+                    }
                 }
             }
         }
-    }
-    let grown = &tree.nodes[node];
-    assert_eq!(grown.sums.count, rows.len() as i64);
-    let found = grown.split.filter(|_| depth > 0);
-    let Some((gain, ..)) = best.filter(|_| depth > 0) else {
-        assert!(grown.split.is_none(), "node {node} has a split, {best:?}");
-        return;
-    };
-    let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
-    assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
-    let feature = split.feature as usize;
-    let goes_left = |row: &usize| {
-        let value = columns[feature][*row];
-        if value.is_nan() { split.missing_left } else { value <= split.threshold }
-    };
-    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
-    if exact {
-        let present = |rows: &[usize]| -> Vec<f32> {
-            rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
+        let grown = &tree.nodes[node];
+        assert_eq!(grown.sums.count, rows.len() as i64);
+        assert_eq!(grown.sums.weight, self.hessian(&rows));
+        let found = grown.split.filter(|_| depth > 0);
+        let Some((gain, ..)) = best.filter(|_| depth > 0) else {
+            assert!(grown.split.is_none(), "node {node} has a split, {best:?}");
+            return;
         };
-        let below = present(&left).into_iter().fold(f32::MIN, f32::max);
-        let above = present(&right).into_iter().fold(f32::MAX, f32::min);
-        if above < f32::MAX {
-            assert_eq!(split.threshold, middle(below, above), "the middle between two values of the node");
+        let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
+        assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
+        let feature = split.feature as usize;
+        let goes_left = |row: &usize| {
+            let value = columns[feature][*row];
+            if value.is_nan() { split.missing_left } else { value <= split.threshold }
+        };
+        let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
+        if *exact {
+            let present = |rows: &[usize]| -> Vec<f32> {
+                rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
+            };
+            let below = present(&left).into_iter().fold(f32::MIN, f32::max);
+            let above = present(&right).into_iter().fold(f32::MAX, f32::min);
+            if above < f32::MAX {
+                assert_eq!(
+                    split.threshold,
+                    middle(below, above),
+                    "the middle between two values of the node"
+                );
+            }
         }
+        self.check(left_node, left, depth - 1);
+        self.check(left_node + 1, right, depth - 1);
     }
-    check_node(tree, data, columns, targets, left_node, left, exact, depth - 1);
-    check_node(tree, data, columns, targets, left_node + 1, right, exact, depth - 1);
+}
+
+#[test]
+fn leaves_are_newton_steps_or_means() {
+    let sums = GradientSums { gradient: 12, weight: 3, count: 8 };
+    let newton = rules_of(8);
+    assert_eq!(newton.value(sums), 12.0 / 3.5);
+    assert_eq!(SplitRules { leaf: Divisor::Rows, ..newton }.value(sums), 1.5);
+    assert_eq!(newton.score(sums), 144.0 / 3.5);
+    assert_eq!(SplitRules { split: Divisor::Rows, ..newton }.score(sums), 18.0);
+    let without = GradientSums { weight: 0, ..sums };
+    let no_lambda = Divisor::Weight { lambda: 0.0 };
+    assert_eq!(SplitRules { leaf: no_lambda, ..newton }.value(without), 0.0, "no step without hessians");
 }

@@ -193,7 +193,7 @@ impl BucketStaging {
     }
 
     fn place_of(&self, name: &str) -> usize {
-        self.files.iter().position(|file| file.name == name).expect("only names that were kept are asked for")
+        self.files.iter().position(|file| file.name == name).expect("only names that were kept are looked up")
     }
 
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {

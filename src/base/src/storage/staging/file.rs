@@ -190,7 +190,11 @@ fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
     if metadata.is_file() {
         Ok(())
     } else if metadata.is_dir() {
-        Err(Error::place(shown, "this is a directory, not a file", "name a file, for example one in it"))
+        Err(Error::place(
+            shown,
+            "this is a directory, not a file",
+            "give the path of a file, for example one in this directory",
+        ))
     } else if metadata.is_symlink() {
         Err(Error::place(shown, "the output is a symbolic link", "give the path that the link points to"))
     } else {
@@ -235,7 +239,7 @@ fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
         return Err(Error::place(
             shown,
             "this is a directory, not a file: there are objects below it",
-            "name an object, for example one below it",
+            "give the URL of an object, for example one below it",
         ));
     }
     Ok(())

@@ -85,7 +85,7 @@ impl History {
     }
 
     /// Removes the files of outputs that were replaced or abandoned longer ago than the grace period, and the saved
-    /// copies of their markers. Stops if the turn is lost.
+    /// copies of their markers. Stops if another run has taken over the turn.
     pub(super) fn clean(&self, turn: &mut Turn) -> object_store::Result<()> {
         let listed = self.list()?;
         // The current marker has just been written, so the latest modification time is the store's current time.

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Float64Type};
 
 /// A fault in a Parquet table.
 #[derive(Debug)]
-pub enum TableFault {
+pub(crate) enum TableFault {
     /// A column has an unsupported type.
     Column {
         /// Index of the column.
@@ -34,7 +34,7 @@ pub enum TableFault {
 
 /// A decoder for record batches.
 #[derive(Debug, Clone)]
-pub struct BatchDecoder {
+pub(crate) struct BatchDecoder {
     /// Roles of the columns.
     pub roles: Roles,
     /// Whether to repair or skip faulty rows instead of stopping at the first fault.
@@ -62,7 +62,7 @@ type CellFault = (usize, FaultKind, String);
 impl BatchDecoder {
     /// Decodes all rows of a batch and adds them to the builder. `first_row` is the number of the batch's first row
     /// in the input, counted from 1.
-    pub fn decode(
+    pub(crate) fn decode(
         &self,
         batch: &RecordBatch,
         first_row: u64,
@@ -223,7 +223,7 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
 }
 
 /// Checks whether a column of this type can be used as a numeric feature.
-pub fn is_number(kind: &DataType) -> bool {
+pub(crate) fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_number(values),
         kind => kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null),

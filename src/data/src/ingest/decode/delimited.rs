@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// A decoder for delimited text.
 #[derive(Debug, Clone)]
-pub struct DelimitedDecoder {
+pub(crate) struct DelimitedDecoder {
     /// Roles of the columns.
     pub roles: Roles,
     /// The field delimiter.
@@ -50,7 +50,7 @@ impl Decoder for DelimitedDecoder {
 }
 
 /// One record of delimited text.
-pub struct Record<'a> {
+pub(crate) struct Record<'a> {
     line: u64,
     text: &'a [u8],
     ends: &'a [usize],
@@ -58,12 +58,12 @@ pub struct Record<'a> {
 
 impl Record<'_> {
     /// Returns the number of fields.
-    pub fn fields(&self) -> usize {
+    pub(crate) fn fields(&self) -> usize {
         self.ends.len()
     }
 
     /// Returns the content of a field, without quotes. `place` is the index of the field, counted from 0.
-    pub fn field(&self, place: usize) -> &[u8] {
+    pub(crate) fn field(&self, place: usize) -> &[u8] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.text[start..self.ends[place]]
     }
@@ -81,7 +81,7 @@ impl Record<'_> {
 }
 
 /// Calls `each` for every record. Stops at the first error.
-pub fn for_each_record(
+pub(crate) fn for_each_record(
     lines: Lines<'_>,
     delimiter: u8,
     mut each: impl FnMut(Record<'_>) -> Result<(), Fault>,
@@ -293,7 +293,7 @@ fn is_number(number: Number) -> bool {
 }
 
 /// Parses a number. `true` and `false` in any case are read as 1 and 0.
-pub fn number_or_boolean(field: &[u8]) -> Number {
+pub(crate) fn number_or_boolean(field: &[u8]) -> Number {
     match field {
         _ if field.eq_ignore_ascii_case(b"true") => Number::Value(1.0),
         _ if field.eq_ignore_ascii_case(b"false") => Number::Value(0.0),
@@ -307,13 +307,13 @@ fn text_of<'a>(record: &Record<'_>, place: usize, field: &'a [u8]) -> Result<&'a
 
 /// Assigns codes to the categories of each feature, in order of appearance within a chunk.
 #[derive(Debug, Default)]
-pub struct CategoryCoder {
+pub(crate) struct CategoryCoder {
     codes: HashMap<u32, HashMap<String, usize>>,
 }
 
 impl CategoryCoder {
     /// Returns the code of a category, which is the next number if the category is new.
-    pub fn code(&mut self, feature: u32, word: &str) -> f32 {
+    pub(crate) fn code(&mut self, feature: u32, word: &str) -> f32 {
         let codes = self.codes.entry(feature).or_default();
         let code = match codes.get(word) {
             Some(code) => *code,
@@ -326,7 +326,7 @@ impl CategoryCoder {
     }
 
     /// Returns the categories of every categorical feature, in the order of their codes.
-    pub fn finish(self) -> Vec<(u32, Vec<String>)> {
+    pub(crate) fn finish(self) -> Vec<(u32, Vec<String>)> {
         let mut columns: Vec<(u32, Vec<String>)> = self
             .codes
             .into_iter()

@@ -1,8 +1,8 @@
 //! Converts input bytes to rows. Decoders perform no I/O: they receive whole lines, or batches of Parquet rows, from
 //! the caller.
 
-pub mod batch;
-pub mod delimited;
+pub(crate) mod batch;
+pub(crate) mod delimited;
 pub mod letor;
 
 use crate::rows::BlockBuilder;

@@ -2,7 +2,7 @@
 //! lines for the model and then for every tree, with lists separated by spaces.
 //!
 //! Numbers are 64-bit floats, and values go left if they are at most the threshold, as in planetree. So scores are
-//! identical to the bit. Each split defines whether missing values (NaN) count as zero, go left or go right.
+//! bit-identical. Each split defines whether missing values (NaN) count as zero, go left or go right.
 
 mod read;
 mod write;

@@ -298,7 +298,7 @@ fn numbers_or_zeros(section: &TextSection, key: &str, count: usize) -> Result<Ve
 fn invalid(problem: &str) -> ImportError {
     ImportError::new(
         format!("not a LightGBM model: {problem}"),
-        "name a file written by LightGBM's save_model, or pass another --format",
+        "use a file written by LightGBM's save_model, or pass another --format",
     )
 }
 

@@ -46,7 +46,7 @@ struct XgboostTree {
     split_type: Vec<u8>,
     #[serde(default)]
     sum_hessian: Vec<f32>,
-    tree_param: TreeParameters,
+    tree_param: XgboostTreeParameters,
 }
 
 /// A truth value. Older versions of XGBoost write `true` and `false`, newer versions write 1 and 0.
@@ -65,7 +65,7 @@ impl Flag {
 
 /// Parameters of a tree. XGBoost writes these numbers as strings.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct TreeParameters {
+struct XgboostTreeParameters {
     num_deleted: String,
     num_feature: String,
     num_nodes: String,

@@ -13,22 +13,22 @@ const VERSION: u32 = 3;
 
 #[derive(Deserialize)]
 struct XgboostFile {
-    learner: Learner,
+    learner: XgboostLearner,
 }
 
 #[derive(Deserialize)]
-struct Learner {
+struct XgboostLearner {
     #[serde(default)]
     attributes: BTreeMap<String, String>,
     #[serde(default)]
     feature_names: Vec<String>,
     gradient_booster: Booster,
-    learner_model_param: LearnerParameters,
-    objective: Objective,
+    learner_model_param: XgboostParameters,
+    objective: XgboostObjective,
 }
 
 #[derive(Deserialize)]
-struct LearnerParameters {
+struct XgboostParameters {
     base_score: String,
     #[serde(default)]
     num_class: String,
@@ -38,7 +38,7 @@ struct LearnerParameters {
 }
 
 #[derive(Deserialize)]
-struct Objective {
+struct XgboostObjective {
     name: String,
 }
 
@@ -109,7 +109,7 @@ pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportE
     model_of(learner, names)
 }
 
-fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, ImportError> {
+fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel, ImportError> {
     let parameters = &learner.learner_model_param;
     let booster = learner.gradient_booster;
     let (trees, weights) = match (booster.name.as_str(), booster.model, booster.gbtree) {
@@ -271,6 +271,6 @@ fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
 fn invalid(problem: &str) -> ImportError {
     ImportError::new(
         format!("not an XGBoost model: {problem}"),
-        "name a JSON file written by XGBoost's save_model, or pass another --format",
+        "use a JSON file written by XGBoost's save_model, or pass another --format",
     )
 }

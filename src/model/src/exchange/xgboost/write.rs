@@ -1,6 +1,6 @@
 //! Writes XGBoost's JSON format.
 
-use super::{Flag, TreeParameters, WORDS, XgboostTree};
+use super::{Flag, WORDS, XgboostTree, XgboostTreeParameters};
 use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, binary};
 use crate::exchange::fold::folded;
@@ -99,7 +99,8 @@ fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, Strin
         return BTreeMap::new();
     }
     notes.push(format!(
-        "categorical features: {}; pass XGBoost their codes, which are the indices in the lists of attribute {WORDS}",
+        "categorical features: {}; pass XGBoost the code of each category, which is its index in the feature's list in the model \
+         attribute {WORDS}",
         names.join(", ")
     ));
     BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings can be written as JSON"))])
@@ -130,7 +131,7 @@ fn tree_of(
         id,
         parents: vec![NO_PARENT; nodes.len()],
         split_type: vec![0; nodes.len()],
-        tree_param: TreeParameters {
+        tree_param: XgboostTreeParameters {
             num_deleted: "0".to_owned(),
             num_feature: features.to_string(),
             num_nodes: nodes.len().to_string(),

@@ -223,6 +223,12 @@ impl Family for LinearFunction {
         Ok(())
     }
 
+    fn renumber_features(&mut self, numbers: &[u32]) {
+        for term in &mut self.terms {
+            term.feature = numbers[term.feature as usize];
+        }
+    }
+
     fn settings(&self) -> Map<String, Value> {
         let constants = self.terms.iter().map(|term| TermConstants {
             centre: term.centre,

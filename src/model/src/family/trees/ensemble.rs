@@ -144,6 +144,13 @@ impl Family for TreeEnsemble {
             .map_err(|problem| format!("tree {}, node {}: {problem}", row.tree, row.node))
     }
 
+    fn renumber_features(&mut self, numbers: &[u32]) {
+        let splits =
+            self.trees.iter_mut().flat_map(|tree| &mut tree.nodes).filter_map(|node| node.split.as_mut());
+        splits.for_each(|split| split.feature = numbers[split.feature as usize]);
+        self.base_feature = self.base_feature.map(|feature| numbers[feature as usize]);
+    }
+
     fn settings(&self) -> Map<String, Value> {
         let TreeEnsemble { combine, base_score, base_feature, .. } = *self;
         match serde_json::to_value(TreeSettings { combine, base_score, base_feature }) {

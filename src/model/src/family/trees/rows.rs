@@ -31,7 +31,7 @@ pub fn append_row(trees: &mut Vec<Tree>, row: &ModelRow) -> Result<(), &'static 
     }
     let last = trees.len().wrapping_sub(1);
     let Some(tree) = trees.last_mut().filter(|_| row.tree as usize == last) else {
-        return Err("trees are out of order");
+        return Err("tree numbers are not in ascending order");
     };
     if row.node as usize != tree.nodes.len() {
         return Err("nodes are out of order");

@@ -1,4 +1,4 @@
-//! Scores rows with trees. The values of the trees are added in order, so that scores are identical to the bit to the
+//! Scores rows with trees. The values of the trees are added in order, so that scores are bit-identical to the
 //! scores that training computes. Training relies on this when it rebuilds its state from a model.
 
 use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};

@@ -183,7 +183,7 @@ fn a_forged_file_is_rejected() {
             replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6]))),
         ),
         ("column tree has nulls", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
-        ("tree 7, node 0: trees are out of order", replaced("tree", integers([7; 6]))),
+        ("tree 7, node 0: tree numbers are not in ascending order", replaced("tree", integers([7; 6]))),
         ("part 0 (trees): negative tree: -1", replaced("tree", integers([-1; 6]))),
         ("tree 0, node 9: nodes are out of order", replaced("node", integers([0, 9, 2, 3, 4, 5]))),
         ("tree 0, node 0: nodes are out of order", replaced("node", integers([0; 6]))),

@@ -6,30 +6,21 @@ use crate::bins::FeatureBins;
 use crate::driver::ForestSplit;
 use crate::forest::cut::between;
 
-/// Maximum number of codes of a feature, including the code for missing values.
-const CODES: usize = 256;
-
 /// Sums of labels, weights and rows in a node, for each code of one feature. The sums of several partitions can be
 /// added.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct CodeSums {
     sums: Vec<ListSums>,
     /// Bit set of the codes that occur.
-    present: [u64; CODES / 64],
-}
-
-impl Default for CodeSums {
-    fn default() -> Self {
-        CodeSums { sums: vec![ListSums::default(); CODES], present: [0; CODES / 64] }
-    }
+    present: Vec<u64>,
 }
 
 impl CodeSums {
     /// Returns the sums for a code, to add documents to them.
     #[inline]
-    pub fn at(&mut self, code: u8) -> &mut ListSums {
-        self.present[usize::from(code >> 6)] |= 1 << (code & 63);
-        &mut self.sums[usize::from(code)]
+    pub fn at(&mut self, code: u32) -> &mut ListSums {
+        self.present[code as usize / 64] |= 1 << (code % 64);
+        &mut self.sums[code as usize]
     }
 
     /// Adds the sums of another partition.
@@ -37,62 +28,53 @@ impl CodeSums {
         other.each(|code, sums| self.at(code).add(sums));
     }
 
-    /// Sets the sums to zero, so that they can be reused for another node.
-    pub fn clear(&mut self) {
+    /// Sets the sums to zero, so that they can be reused for another node and a feature with this many codes.
+    pub fn reset(&mut self, codes: usize) {
         for (word, bits) in self.present.iter_mut().enumerate() {
             while *bits != 0 {
                 self.sums[word * 64 + bits.trailing_zeros() as usize] = ListSums::default();
                 *bits &= *bits - 1;
             }
         }
+        if codes > self.sums.len() {
+            self.sums.resize(codes, ListSums::default());
+            self.present.resize(codes.div_ceil(64), 0);
+        }
     }
 
     /// Calls `visit` for each code that occurs, in ascending order.
-    fn each(&self, mut visit: impl FnMut(u8, &ListSums)) {
+    fn each(&self, mut visit: impl FnMut(u32, &ListSums)) {
         for (word, bits) in self.present.iter().enumerate() {
             let mut bits = *bits;
             while bits != 0 {
                 let code = word * 64 + bits.trailing_zeros() as usize;
-                visit(code as u8, &self.sums[code]);
+                visit(code as u32, &self.sums[code]);
                 bits &= bits - 1;
             }
         }
     }
 
     fn has(&self, code: u32) -> bool {
-        self.present[code as usize / 64] >> (code % 64) & 1 == 1
+        self.present.get(code as usize / 64).is_some_and(|bits| bits >> (code % 64) & 1 == 1)
     }
 }
 
 /// The cuts of a node by one feature, with missing values on a given side.
+#[derive(Default)]
 pub struct Cuts {
     /// Index of the feature among the features sampled for the node.
     pub place: usize,
     /// Last code on the left of each cut. The entry in `above` is the first code on the right that occurs in the
     /// node, or `None` if there are only missing values on the right.
-    codes: Vec<u8>,
-    above: Vec<Option<u8>>,
+    codes: Vec<u32>,
+    above: Vec<Option<u32>>,
     missing_left: bool,
     /// Score of the left side of each cut.
     pub left: Vec<f64>,
     /// Score of the right side of each cut.
     pub right: Vec<f64>,
     /// For each code that occurs, the index of the first cut that has the documents with this code on the left.
-    first: Vec<u16>,
-}
-
-impl Default for Cuts {
-    fn default() -> Self {
-        Cuts {
-            place: 0,
-            codes: Vec::new(),
-            above: Vec::new(),
-            missing_left: false,
-            left: Vec::new(),
-            right: Vec::new(),
-            first: vec![0; CODES],
-        }
-    }
+    first: Vec<u32>,
 }
 
 impl Cuts {
@@ -111,6 +93,7 @@ impl Cuts {
         self.left.clear();
         self.right.clear();
         self.missing_left = missing_left;
+        self.first.resize(sums.sums.len().max(self.first.len()), 0);
         let mut left = ListSums::default();
         if let Some(missing) = missing.filter(|_| missing_left) {
             left = sums.sums[missing as usize];
@@ -118,11 +101,11 @@ impl Cuts {
         }
         let least = min_rows.max(1);
         sums.each(|code, of_code| {
-            let is_missing = Some(u32::from(code)) == missing;
+            let is_missing = Some(code) == missing;
             if is_missing && missing_left {
                 return;
             }
-            self.first[usize::from(code)] = self.codes.len() as u16;
+            self.first[code as usize] = self.codes.len() as u32;
             if is_missing {
                 return; // missing values have the last code
             }
@@ -156,25 +139,25 @@ impl Cuts {
 
     /// Returns the index of the first cut that has the documents with this code on the left.
     #[inline]
-    pub fn first(&self, code: u8) -> u16 {
-        self.first[usize::from(code)]
+    pub fn first(&self, code: u32) -> u32 {
+        self.first[code as usize]
     }
 
     /// Converts a cut to a split of a tree. The caller sets the feature, gain and children.
-    pub fn split(&self, cut: usize, bins: &FeatureBins) -> ForestSplit {
-        let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
+    pub fn split(&self, cut: usize, bins: &FeatureBins, every_value: bool) -> ForestSplit {
+        let (code, threshold) = place(bins, self.codes[cut], self.above[cut], every_value);
         ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
 }
 
 /// Returns the code and threshold of a cut between two codes that occur in a node. `above` is `None` if there are only
-/// missing values above the cut.
-pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
+/// missing values above the cut. If every value has a code, the threshold is the midpoint between the two values.
+pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_value: bool) -> (u32, f32) {
     match above {
         None => (bins.bins() as u32 - 1, f32::MAX),
         Some(above) => {
-            let (code, _) = between(bins, below, above);
-            (code, bins.cuts[code as usize])
+            let (code, threshold) = between(bins, below, above);
+            (code, if every_value { threshold } else { bins.cuts[code as usize] })
         }
     }
 }

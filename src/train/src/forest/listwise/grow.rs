@@ -1,14 +1,16 @@
-//! Grows a tree whose splits are chosen by the expected NDCG of whole queries.
+//! Grows a tree whose splits are chosen by the expected NDCG, or another metric, of whole queries.
 //!
 //! Leaves are split one at a time, with all other leaves fixed (algorithm 4 of Ibrahim & Carman 2016). Each split
 //! takes three passes over the partitions. The first pass sums the labels of the leaf by code (bin number), which
-//! gives the scores of both sides of every cut. The second pass computes how the worth (expected NDCG in integer
+//! gives the scores of both sides of every cut. The second pass computes how the worth (expected metric in integer
 //! units) of all lists (queries) changes from cut to cut. The third pass applies the best cut and updates the worth
 //! of the lists. The results of several partitions can be added.
 
 use super::candidates::{CodeSums, Cuts, tries_both_sides};
+use super::list_measure::{ListMeasure, MeasureVariant};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
-use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::measure::Extent;
+use super::node_queries::NodeQueries;
 use super::order::{PendingLeaf, Queue};
 use super::scan::NodeScan;
 use super::sums::{LabelUnits, ListSums};
@@ -23,14 +25,20 @@ use rayon::prelude::*;
 /// Parameters for growing listwise trees.
 #[derive(Debug, Clone)]
 pub struct ListwiseRules {
-    /// The NDCG variant that is optimised.
-    pub variant: NdcgVariant,
+    /// The metric that is optimised.
+    pub variant: MeasureVariant,
     /// Order in which leaves are split.
     pub order: LeafOrder,
     /// Maximum depth of a leaf.
     pub depth: u32,
     /// Minimum number of rows on either side of a split.
     pub min_rows: i64,
+    /// Minimum number of rows of a node that is split.
+    pub min_to_split: i64,
+    /// Fraction of the queries sampled for the gains of each node.
+    pub queries_per_node: f64,
+    /// Whether each code represents a single value of a feature.
+    pub every_value: bool,
     /// The gain of a split must be above this number.
     pub min_gain: f64,
     /// Nodes with at least this many rows are processed by several threads.
@@ -77,7 +85,8 @@ struct ListwiseGrowth<'a> {
     context: ListwiseContext<'a>,
     rules: &'a ListwiseRules,
     features: TreeFeatures,
-    measure: NdcgMeasure,
+    measure: ListMeasure,
+    tree_number: u64,
     partitions: Vec<ListPartition<'a>>,
     tree: ForestTree,
     sums: Vec<ListSums>,
@@ -114,7 +123,7 @@ pub fn grow(
     for partition in &context.data.rows {
         extent.merge(&extent_of(partition, rows, &rules.variant));
     }
-    let measure = NdcgMeasure::new(&rules.variant, &extent);
+    let measure = ListMeasure::new(&rules.variant, &extent);
     let partition = |(of_partition, codes)| ListPartition {
         lists: Lists::new(of_partition, rows, &measure, &context.units),
         codes,
@@ -129,6 +138,7 @@ pub fn grow(
         rules,
         features,
         measure,
+        tree_number: tree,
         partitions,
         tree: ForestTree::default(),
         sums: Vec::new(),
@@ -166,7 +176,8 @@ impl ListwiseGrowth<'_> {
         self.sums.push(sums);
         self.paths.push(path);
         // If all labels are equal, both sides of every cut have the same score, so no cut changes the ranking.
-        let may_split = sums.rows >= self.rules.min_rows.max(1).saturating_mul(2) && labels.0 < labels.1;
+        let least = self.rules.min_rows.max(1).saturating_mul(2).max(self.rules.min_to_split);
+        let may_split = sums.rows >= least && labels.0 < labels.1;
         if depth < self.rules.depth && may_split {
             self.queue.push(PendingLeaf { node, rows: sums.rows, score });
         }
@@ -214,13 +225,15 @@ impl ListwiseGrowth<'_> {
         let shared = self.is_shared(node);
         let sums = &mut self.buffers.sums;
         sums.resize_with(features.len().max(sums.len()), CodeSums::default);
-        sums.iter_mut().for_each(CodeSums::clear);
+        let codes = |feature: &u32| binning.features[*feature as usize].codes();
+        sums.iter_mut().zip(features).for_each(|(sums, feature)| sums.reset(codes(feature)));
         if !shared {
             self.partitions.iter_mut().for_each(|partition| add(partition, sums));
             return;
         }
         let of_partition = |partition| {
             let mut sums = vec![CodeSums::default(); features.len()];
+            sums.iter_mut().zip(features).for_each(|(sums, feature)| sums.reset(codes(feature)));
             add(partition, &mut sums);
             sums
         };
@@ -230,7 +243,7 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// Collects the cuts of each feature, twice if missing values are tried on both sides.
+    /// Collects the candidate cuts of each feature. If missing values are tried on both sides, each cut is listed twice.
     fn take_cuts(&mut self, node: u32, features: &[u32]) {
         let total = self.sums[node as usize];
         let ListBuffers { sums, cuts, used, steps } = &mut self.buffers;
@@ -261,15 +274,21 @@ impl ListwiseGrowth<'_> {
         let ListBuffers { cuts, used, steps, .. } = &mut self.buffers;
         let (cuts, steps) = (&cuts[..*used], &mut steps[..*used]);
         let measure = &self.measure;
+        let queries = NodeQueries {
+            share: self.rules.queries_per_node,
+            seed: self.rules.seed,
+            tree: self.tree_number,
+            path: self.paths[node as usize],
+        };
         if !shared {
             for partition in &mut self.partitions {
-                partition.scan.add_steps(&partition.lists, node, cuts, measure, steps);
+                partition.scan.add_steps((&partition.lists, node), &queries, cuts, measure, steps);
             }
             return;
         }
         let of_partition = |partition: &mut ListPartition<'_>| {
             let mut steps: Vec<Vec<i64>> = cuts.iter().map(|cuts| vec![0; cuts.len()]).collect();
-            partition.scan.add_steps(&partition.lists, node, cuts, measure, &mut steps);
+            partition.scan.add_steps((&partition.lists, node), &queries, cuts, measure, &mut steps);
             steps
         };
         let parts: Vec<Vec<Vec<i64>>> = self.partitions.par_iter_mut().map(of_partition).collect();
@@ -299,8 +318,8 @@ impl ListwiseGrowth<'_> {
         let gain = most as f64 / self.perfect as f64;
         let feature = features[cuts.place];
         let bins = &self.context.data.binning.features[feature as usize];
-        let split =
-            ForestSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
+        let found = cuts.split(cut, bins, self.rules.every_value);
+        let split = ForestSplit { feature, gain, left: self.tree.nodes.len() as u32, ..found };
         (gain > self.rules.min_gain)
             .then_some(BestListCut { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }

@@ -2,7 +2,7 @@
 //! a tree are listwise, or only the top levels.
 
 use super::grow::{ListwiseContext, ListwiseRules, grow};
-use super::measure::NdcgVariant;
+use super::list_measure::MeasureVariant;
 use super::sums::LabelUnits;
 use crate::bins::{BinnedData, Codes};
 use crate::config::{ForestSettings, ListwiseParameters};
@@ -43,10 +43,13 @@ pub fn grower<'a>(
     check(parameters, data)?;
     let deepest = parameters.learner.tree.max_depth.unwrap_or(u32::MAX);
     let rules = ListwiseRules {
-        variant: NdcgVariant::of(parameters),
+        variant: MeasureVariant::of(parameters),
         order: splits.order,
         depth: below.as_ref().map_or(deepest, |(levels, _)| deepest.min(*levels)),
         min_rows: i64::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(i64::MAX),
+        min_to_split: i64::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(i64::MAX),
+        queries_per_node: splits.queries_per_node,
+        every_value: parameters.learner.candidates.max_bin().is_none(),
         min_gain: parameters.learner.tree.min_gain,
         worth_sharing: WORTH_SHARING,
         seed: parameters.seed,
@@ -56,7 +59,7 @@ pub fn grower<'a>(
         parameters,
         data,
         codes,
-        units: units_of(data),
+        units: units_of(parameters, data),
         rules,
         below: below.map(|(_, grower)| grower),
     }))
@@ -71,22 +74,31 @@ fn check(parameters: &ForestSettings, data: &BinnedData) -> Result<()> {
             "train on more queries, or set criterion=entropy and listwise_levels=0",
         ));
     }
+    if let MeasureVariant::Metric(metric, convention) = MeasureVariant::of(parameters) {
+        let labels = data.rows.iter().map(|rows| &rows.labels);
+        return labels.into_iter().try_for_each(|labels| {
+            convention.check_labels(&[metric], labels).map_err(|unfit| {
+                Error::usage(format_args!("listwise_metric={metric}: {}", unfit.problem), unfit.remedy)
+            })
+        });
+    }
     check_gains(&parameters.learner.label_gain, &data.rows).map_err(|problem| problem.at("the training data"))
 }
 
-fn units_of(data: &BinnedData) -> LabelUnits {
+fn units_of(parameters: &ForestSettings, data: &BinnedData) -> LabelUnits {
+    let leaf_score = parameters.learner.leaf_score;
     let mut most = 0f64;
     let mut heaviest: Option<f64> = None;
     for rows in &data.rows {
         for (row, label) in rows.labels.iter().enumerate() {
             let weight = rows.weights.as_ref().map(|weights| f64::from(weights[row]));
-            most = most.max((f64::from(*label) * weight.unwrap_or(1.0)).abs());
+            most = most.max((leaf_score.of(*label) * weight.unwrap_or(1.0)).abs());
             if let Some(weight) = weight {
                 heaviest = Some(heaviest.map_or(weight, |heaviest| heaviest.max(weight)));
             }
         }
     }
-    LabelUnits::of(most, heaviest)
+    LabelUnits::of(leaf_score, most, heaviest)
 }
 
 impl ListGrower<'_> {

@@ -5,7 +5,9 @@
 //! All documents of a query are in the same partition, so a partition can rank its lists alone. The results of several
 //! partitions can be added.
 
-use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::list_measure::{ListMeasure, MeasureVariant};
+use super::list_scores::ListScores;
+use super::measure::{Extent, NdcgMeasure};
 use super::sums::{LabelUnits, ListSums};
 use crate::bins::FeatureCodes;
 use crate::tree::round;
@@ -113,12 +115,18 @@ pub struct Lists<'a> {
     factors: Vec<f64>,
     worths: Vec<i64>,
     perfect: i64,
+    /// Number of each list's query in the dataset.
+    queries: Vec<u64>,
+    /// Scores of all documents, if whole lists are evaluated; `None` for NDCG.
+    scores: Option<ListScores>,
 }
 
 /// Rows of a sampled query, and how often it was sampled.
 struct DrawnQuery {
     rows: Range<usize>,
     copies: u32,
+    /// Number of the query in the dataset.
+    number: u64,
 }
 
 impl DrawnQuery {
@@ -140,25 +148,25 @@ fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<
     let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
     let mut drawn =
         drawn[place(rows.first)..place(rows.first + rows.len() as u64)].iter().copied().peekable();
-    let queries = rows.query_bounds.windows(2).filter(|pair| pair[0] < pair[1]);
-    queries.filter_map(move |pair| {
+    let queries = rows.query_bounds.windows(2).zip(rows.first_query..).filter(|(pair, _)| pair[0] < pair[1]);
+    queries.filter_map(move |(pair, number)| {
         let (first, end) = (rows.first + u64::from(pair[0]), rows.first + u64::from(pair[1]));
         let mut copies = 0;
         while let Some(row) = drawn.next_if(|row| u64::from(*row) < end) {
             copies += u32::from(u64::from(row) == first);
         }
-        (copies > 0).then_some(DrawnQuery { rows: pair[0] as usize..pair[1] as usize, copies })
+        (copies > 0).then_some(DrawnQuery { rows: pair[0] as usize..pair[1] as usize, copies, number })
     })
 }
 
 /// Returns the size and value ranges of the lists that were sampled from a partition.
-pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
+pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &MeasureVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
         extent.longest = extent.longest.max(query.rows.len() as u32);
         extent.lists += 1;
         extent.most_weight = extent.most_weight.max(query.weight(rows));
-        let gains = rows.labels[query.rows].iter().map(|label| variant.gain.of(*label));
+        let gains = rows.labels[query.rows].iter().map(|label| variant.gain_of(*label));
         extent.most_gain = gains.fold(extent.most_gain, f64::max);
     }
     extent
@@ -166,7 +174,7 @@ pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> E
 
 impl<'a> Lists<'a> {
     /// Creates the lists of the sampled queries of a partition, with all documents in the root.
-    pub fn new(rows: &'a LabelledRows, drawn: &[u32], measure: &NdcgMeasure, units: &LabelUnits) -> Self {
+    pub fn new(rows: &'a LabelledRows, drawn: &[u32], measure: &ListMeasure, units: &LabelUnits) -> Self {
         let mut lists = Lists {
             rows,
             documents: Vec::new(),
@@ -178,6 +186,8 @@ impl<'a> Lists<'a> {
             factors: Vec::new(),
             worths: Vec::new(),
             perfect: 0,
+            queries: Vec::new(),
+            scores: measure.metric().map(|metric| ListScores::new(rows.len(), metric.judge())),
         };
         let mut gains: Vec<i32> = Vec::new();
         for query in drawn_queries(rows, drawn) {
@@ -191,7 +201,7 @@ impl<'a> Lists<'a> {
         &mut self,
         query: &DrawnQuery,
         gains: &mut Vec<i32>,
-        measure: &NdcgMeasure,
+        measure: &ListMeasure,
         units: &LabelUnits,
     ) {
         let list = self.places.len() as u32;
@@ -206,19 +216,32 @@ impl<'a> Lists<'a> {
                 row: row as u32,
                 list,
                 gain,
-                label: round(f64::from(label) * weight * units.label) * query.copies as i32,
+                label: units.label_of(label, weight) * query.copies as i32,
                 // Positive weights become at least one unit.
                 weight: round(weight * units.weight).max(i32::from(weight > 0.0)) * query.copies as i32,
                 copies: query.copies,
             });
         }
         let weight = query.weight(self.rows);
-        let factor = measure.factor_of(gains, weight);
         let sum = gains.iter().map(|gain| i64::from(*gain)).sum();
         let root = Tie { score: 0.0, gains: sum, count: gains.len() as u32, leaf: 0 };
+        let (factor, worth) = match (measure, &mut self.scores) {
+            (ListMeasure::Metric(measure), Some(scores)) => {
+                let labels = &self.rows.labels;
+                let factor = measure.factor_of(scores.judge(), &labels[query.rows.clone()], weight);
+                scores.add_list(query.rows.clone());
+                (factor, if factor == 0.0 { 0 } else { scores.worth(list, labels, factor) })
+            }
+            (ListMeasure::Ndcg(measure), _) => {
+                let factor = measure.factor_of(gains, weight);
+                (factor, worth_of(std::slice::from_ref(&root), factor, measure))
+            }
+            (ListMeasure::Metric(_), None) => unreachable!("metrics of whole lists have scores"),
+        };
         self.perfect += measure.perfect(weight);
-        self.worths.push(worth_of(std::slice::from_ref(&root), factor, measure));
+        self.worths.push(worth);
         self.factors.push(factor);
+        self.queries.push(query.number);
         self.places.push(first as u32);
         self.ties.resize(self.documents.len(), root);
         self.tied.push(1);
@@ -249,6 +272,19 @@ impl<'a> Lists<'a> {
         summary
     }
 
+    /// Returns the number of a list's query in the dataset.
+    #[inline]
+    pub fn query(&self, list: u32) -> u64 {
+        self.queries[list as usize]
+    }
+
+    /// Returns the labels and the current scores of a list, and its first row, if whole lists are evaluated.
+    pub fn scored(&self, list: u32) -> Option<(&[f32], &[f64], u32)> {
+        let scores = self.scores.as_ref()?;
+        let rows = scores.rows(list);
+        Some((&self.rows.labels[rows.clone()], scores.of_list(list), rows.start as u32))
+    }
+
     /// Returns the total worth of all lists.
     pub fn worth(&self) -> i64 {
         self.worths.iter().sum()
@@ -272,7 +308,8 @@ impl<'a> Lists<'a> {
         self.worths[list as usize]
     }
 
-    /// Returns the ties of a list in descending order of score. Ties with equal scores are adjacent.
+    /// Returns the groups of tied documents in a list, in descending order of score. Groups of different leaves that
+    /// happen to have the same score are adjacent.
     #[inline]
     pub fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;
@@ -285,7 +322,7 @@ impl<'a> Lists<'a> {
         &mut self,
         made: &MadeSplit,
         column: Option<&FeatureCodes<'_>>,
-        measure: &NdcgMeasure,
+        measure: &ListMeasure,
     ) -> i64 {
         let node = self.nodes[made.node as usize].clone();
         let middle = node.start + self.divide(made, column);
@@ -293,6 +330,11 @@ impl<'a> Lists<'a> {
         self.nodes.resize(self.nodes.len().max(left + 2), 0..0);
         self.nodes[left] = node.start..middle;
         self.nodes[left + 1] = middle..node.end;
+        if let Some(scores) = &mut self.scores {
+            for (range, score) in [node.start..middle, middle..node.end].into_iter().zip(made.scores) {
+                self.documents[range].iter().for_each(|document| scores.set(document.row, score));
+            }
+        }
         let (mut lefts, mut rights) = (node.start, middle);
         let mut grown = 0;
         loop {
@@ -328,8 +370,8 @@ impl<'a> Lists<'a> {
     }
 
     /// Replaces a tie by its two parts, each at the position of its new score. Returns the change of the list's worth.
-    fn rerank(&mut self, list: u32, made: &MadeSplit, parts: [TiePart; 2], measure: &NdcgMeasure) -> i64 {
-        let list = list as usize;
+    fn rerank(&mut self, number: u32, made: &MadeSplit, parts: [TiePart; 2], measure: &ListMeasure) -> i64 {
+        let list = number as usize;
         let mut tied = self.tied[list] as usize;
         let ties = &mut self.ties[self.places[list] as usize..];
         if let Some(old) = ties[..tied].iter().position(|tie| tie.leaf == made.node) {
@@ -348,7 +390,13 @@ impl<'a> Lists<'a> {
         if self.factors[list] == 0.0 {
             return 0;
         }
-        let worth = worth_of(&ties[..tied], self.factors[list], measure);
+        let worth = match (measure, &mut self.scores) {
+            (ListMeasure::Metric(_), Some(scores)) => {
+                scores.worth(number, &self.rows.labels, self.factors[list])
+            }
+            (ListMeasure::Ndcg(measure), _) => worth_of(&ties[..tied], self.factors[list], measure),
+            (ListMeasure::Metric(_), None) => unreachable!("metrics of whole lists have scores"),
+        };
         worth - std::mem::replace(&mut self.worths[list], worth)
     }
 }

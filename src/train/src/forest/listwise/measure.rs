@@ -7,9 +7,9 @@
 //! is the same for all queries of a tree. After that, only integers are added, so the order of addition does not
 //! matter.
 
-use crate::config::ForestSettings;
+use crate::config::{ForestSettings, ListwiseParameters};
 use crate::tree::Scale;
-use planetree_metric::{Discount, Gain};
+use planetree_metric::{Discount, Gain, Metric};
 
 /// The NDCG variant that trees optimise.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +26,14 @@ impl NdcgVariant {
     /// Derives the variant from training parameters.
     pub fn of(parameters: &ForestSettings) -> Self {
         let listwise = parameters.learner.criterion.listwise();
+        let depth = |listwise: &ListwiseParameters| match listwise.metric {
+            Metric::Ndcg(depth) => depth.or(listwise.truncation),
+            _ => None,
+        };
         NdcgVariant {
             gain: parameters.learner.label_gain.clone(),
             discount: listwise.map_or(Discount::Log2, |listwise| listwise.discount),
-            truncation: listwise.and_then(|listwise| listwise.truncation),
+            truncation: listwise.and_then(depth),
         }
     }
 }
@@ -84,14 +88,11 @@ impl NdcgMeasure {
             }
             before.push(sum);
         }
-        // The unit is chosen such that the total worth of all lists stays below 2^62.
-        let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
-        let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
         NdcgMeasure {
             gain: variant.gain.clone(),
             before,
             gain_units: Scale::units(extent.most_gain, 31),
-            units: (1u64 << bits) as f64 / heaviest,
+            units: units_of_worth(extent),
         }
     }
 
@@ -129,9 +130,17 @@ impl NdcgMeasure {
     }
 }
 
+/// Returns the number of units that represent a metric of 1 for a list of weight 1. The total worth of all lists stays
+/// below 2^62.
+pub fn units_of_worth(extent: &Extent) -> f64 {
+    let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
+    let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
+    (1u64 << bits) as f64 / heaviest
+}
+
 /// Rounds a number below 2^51 to the nearest integer, ties to even.
 #[inline]
-fn round(value: f64) -> i64 {
+pub fn round(value: f64) -> i64 {
     // Adding this constant shifts the fraction out of the mantissa, which needs no library call.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     (value + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64

@@ -3,16 +3,19 @@
 //! (2016).
 //!
 //! Vocabulary: a *list* is a query with all its documents; a *tie* consists of the documents of a list that have the
-//! same score because they are in the same leaf or in leaves with equal scores; *worth* is expected NDCG in integer
-//! units, so the worth of a tie is its contribution to the NDCG of its list; a *slot* is the position of a score
+//! same score because they are in the same leaf or in leaves with equal scores; *worth* is expected NDCG, or the
+//! expected value of another metric, in integer units, so the worth of a tie is its contribution to the NDCG of its list; a *slot* is the position of a score
 //! among the ties of a list; a *cut* is a candidate split; a *step* is the change of a list's worth from one cut to
 //! the next.
 
 mod candidates;
 mod grow;
 mod grower;
+mod list_measure;
+mod list_scores;
 mod lists;
 mod measure;
+mod node_queries;
 mod order;
 mod rest;
 mod scan;

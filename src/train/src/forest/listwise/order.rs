@@ -27,6 +27,8 @@ pub struct Queue {
 enum LeafQueue {
     Line(VecDeque<u32>),
     Crowd(Vec<u32>),
+    /// The newest leaf comes first, and a left child before its sibling.
+    Stack(Vec<u32>),
     /// The leaf with the largest key comes first. If keys are equal, the leaf with the lowest index comes first.
     Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&PendingLeaf) -> u64),
 }
@@ -40,6 +42,7 @@ impl Queue {
         let waiting = match order {
             LeafOrder::Breadth => LeafQueue::Line(VecDeque::new()),
             LeafOrder::Random => LeafQueue::Crowd(Vec::new()),
+            LeafOrder::Depth => LeafQueue::Stack(Vec::new()),
             LeafOrder::Biggest => LeafQueue::Ranked(BinaryHeap::new(), |leaf| leaf.rows as u64),
             LeafOrder::MostRelevant => LeafQueue::Ranked(BinaryHeap::new(), |leaf| ascending(leaf.score)),
         };
@@ -51,6 +54,12 @@ impl Queue {
         match &mut self.waiting {
             LeafQueue::Line(line) => line.push_back(leaf.node),
             LeafQueue::Crowd(crowd) => crowd.push(leaf.node),
+            LeafQueue::Stack(stack) => {
+                // The root is node 0, so left children have odd indices, and right children follow them.
+                let is_after_sibling =
+                    leaf.node.is_multiple_of(2) && stack.last().map(|last| last + 1) == Some(leaf.node);
+                stack.insert(stack.len() - usize::from(is_after_sibling), leaf.node);
+            }
             LeafQueue::Ranked(heap, key) => heap.push((key(&leaf), Reverse(leaf.node))),
         }
     }
@@ -59,6 +68,7 @@ impl Queue {
     pub fn next(&mut self) -> Option<u32> {
         match &mut self.waiting {
             LeafQueue::Line(line) => line.pop_front(),
+            LeafQueue::Stack(stack) => stack.pop(),
             LeafQueue::Crowd(crowd) if crowd.is_empty() => None,
             LeafQueue::Crowd(crowd) => {
                 self.asked += 1;
@@ -88,6 +98,21 @@ mod tests {
             queue.push(PendingLeaf { node, rows, score });
         }
         std::iter::from_fn(|| queue.next()).collect()
+    }
+
+    #[test]
+    fn depth_first_completes_a_subtree_before_the_next() {
+        let mut queue = Queue::new(LeafOrder::Depth, 0, 1);
+        let leaf = |node| PendingLeaf { node, rows: 1, score: 0.0 };
+        queue.push(leaf(0));
+        let mut order = Vec::new();
+        // Node 0 has children 1 and 2, node 1 has 3 and 4, node 3 only a right child that can be split, and so on.
+        let mut children = [vec![1, 2], vec![3, 4], vec![6], Vec::new(), Vec::new(), vec![9, 10]].into_iter();
+        while let Some(node) = queue.next() {
+            order.push(node);
+            children.next().into_iter().flatten().for_each(|child| queue.push(leaf(child)));
+        }
+        assert_eq!(order, [0, 1, 3, 6, 4, 2, 9, 10]);
     }
 
     #[test]

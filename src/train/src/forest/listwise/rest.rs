@@ -37,6 +37,28 @@ impl Rest {
     /// Loads a list without the documents of one leaf.
     pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &NdcgMeasure) {
         self.factor = factor;
+        self.take_ties(ties, leaf);
+        self.starts.clear();
+        self.mean_gains.clear();
+        let mut start = 0;
+        for part in &self.parts {
+            self.starts.push(start);
+            self.mean_gains.push(measure.mean_gain(part.gains, part.count, factor));
+            start += part.count;
+        }
+        self.starts.push(start);
+        let rows = self.node.count as usize + 1;
+        let sums = rows * (self.parts.len() + 1);
+        self.is_known.clear();
+        if sums <= MOST_SUMS {
+            self.is_known.resize(rows, false);
+            // Old entries of other lists are never read.
+            self.moved.resize(sums.max(self.moved.len()), 0);
+        }
+    }
+
+    /// Loads only the ties of a list without the documents of one leaf, to find slots.
+    pub fn take_ties(&mut self, ties: &[Tie], leaf: u32) {
         self.scores.clear();
         self.parts.clear();
         self.node = TiePart::default();
@@ -52,25 +74,8 @@ impl Rest {
                 self.parts.push(TiePart { count: tie.count, gains: tie.gains });
             }
         }
-        self.starts.clear();
-        self.mean_gains.clear();
-        let mut start = 0;
-        for part in &self.parts {
-            self.starts.push(start);
-            self.mean_gains.push(measure.mean_gain(part.gains, part.count, factor));
-            start += part.count;
-        }
-        self.starts.push(start);
         self.whole.clear();
         self.whole.resize(2 * self.parts.len() + 1, UNKNOWN);
-        let rows = self.node.count as usize + 1;
-        let sums = rows * (self.parts.len() + 1);
-        self.is_known.clear();
-        if sums <= MOST_SUMS {
-            self.is_known.resize(rows, false);
-            // Old entries of other lists are never read.
-            self.moved.resize(sums.max(self.moved.len()), 0);
-        }
     }
 
     /// Returns all documents of the node in this list.

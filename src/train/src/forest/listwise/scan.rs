@@ -7,20 +7,28 @@
 //! all cuts. Steps are integers, which can be added over lists and partitions in any order.
 
 use super::candidates::{CodeSums, Cuts};
+use super::list_measure::ListMeasure;
+use super::list_scores::PlacedList;
 use super::lists::{ListDocument, Lists, TiePart};
 use super::measure::NdcgMeasure;
+use super::node_queries::NodeQueries;
 use super::rest::Rest;
 use crate::bins::FeatureCodes;
+use planetree_metric::Judge;
 use std::ops::Range;
 
 /// Scans the documents of a node in one partition, and caches their codes.
 #[derive(Default)]
 pub struct NodeScan {
     /// Codes of the node's documents, feature by feature.
-    codes: Vec<u8>,
+    codes: Vec<u32>,
     documents: usize,
     rest: Rest,
     own: Vec<u64>,
+    /// Scores of a list that is evaluated as a whole.
+    scores: Vec<f64>,
+    /// Evaluator of whole lists; `None` until it is needed.
+    judge: Option<Judge>,
 }
 
 impl NodeScan {
@@ -42,9 +50,8 @@ impl NodeScan {
             columns.iter().zip(sums).zip(self.codes.chunks_exact_mut(documents.len()))
         {
             match column.bytes() {
-                Some(bytes) => look_up(documents, codes, |row| bytes[row as usize]),
-                // Static bins have at most 256 codes.
-                None => look_up(documents, codes, |row| column.code(row) as u8),
+                Some(bytes) => look_up(documents, codes, |row| u32::from(bytes[row as usize])),
+                None => look_up(documents, codes, |row| column.code(row)),
             }
             for (document, code) in documents.iter().zip(codes) {
                 document.add_to(sums.at(*code));
@@ -52,14 +59,14 @@ impl NodeScan {
         }
     }
 
-    /// Adds the steps of all lists at each cut. A step is the change of a list's worth from the previous cut. At the
-    /// first cut, it is the change from the current worth.
+    /// Adds the steps of the sampled lists at each cut. A step is the change of a list's worth from the previous cut. At
+    /// the first cut, it is the change from the current worth.
     pub fn add_steps(
         &mut self,
-        lists: &Lists<'_>,
-        node: u32,
+        (lists, node): (&Lists<'_>, u32),
+        queries: &NodeQueries,
         cuts: &[Cuts],
-        measure: &NdcgMeasure,
+        measure: &ListMeasure,
         steps: &mut [Vec<i64>],
     ) {
         let documents = lists.documents(node);
@@ -68,31 +75,60 @@ impl NodeScan {
             let range = first..first + of_list.len();
             first = range.end;
             let list = of_list[0].list;
-            if lists.factor(list) == 0.0 {
-                continue; // without relevant documents, its worth is 0 in any order
+            // Without relevant documents, the worth of a list is 0 in any order.
+            if lists.factor(list) == 0.0 || !queries.contains(lists.query(list)) {
+                continue;
             }
-            self.rest.take(lists.ties(list), node, lists.factor(list), measure);
-            for (cuts, steps) in cuts.iter().zip(steps.iter_mut()) {
-                if !cuts.is_empty() {
-                    self.gather(of_list, range.clone(), cuts);
-                    let mut walk =
-                        Walk { rest: &mut self.rest, measure, cuts, steps, worth: lists.worth_of(list) };
-                    walk.all(&self.own);
+            let worth = lists.worth_of(list);
+            let cuts = cuts.iter().zip(steps.iter_mut()).filter(|(cuts, _)| !cuts.is_empty());
+            match measure {
+                ListMeasure::Ndcg(measure) => {
+                    self.rest.take(lists.ties(list), node, lists.factor(list), measure);
+                    for (cuts, steps) in cuts {
+                        self.gather(of_list, range.clone(), cuts, |document| document.gain as u32);
+                        let list = RankedTies { rest: &mut self.rest, measure };
+                        Walk { list, cuts, steps, worth }.all(&self.own);
+                    }
+                }
+                ListMeasure::Metric(metric) => {
+                    let Some((labels, scores, first_row)) = lists.scored(list) else { continue };
+                    self.rest.take_ties(lists.ties(list), node);
+                    self.scores.clear();
+                    self.scores.extend(scores);
+                    for (cuts, steps) in cuts {
+                        self.gather(of_list, range.clone(), cuts, |document| document.row - first_row);
+                        let list = PlacedList {
+                            rest: &mut self.rest,
+                            judge: self.judge.get_or_insert_with(|| metric.judge()),
+                            labels,
+                            scores: &mut self.scores,
+                            own: &self.own,
+                            factor: lists.factor(list),
+                        };
+                        Walk { list, cuts, steps, worth }.all(&self.own);
+                    }
                 }
             }
         }
     }
 
     /// Sorts the documents of a list by the first cut that has the document on the left. An entry contains the index
-    /// of this cut in its high bits and the document's gain in its low bits.
-    fn gather(&mut self, of_list: &[ListDocument], range: Range<usize>, cuts: &Cuts) {
+    /// of this cut in its high bits and `low`, such as the document's gain, in its low bits.
+    #[inline(always)]
+    fn gather(
+        &mut self,
+        of_list: &[ListDocument],
+        range: Range<usize>,
+        cuts: &Cuts,
+        low: impl Fn(&ListDocument) -> u32,
+    ) {
         let codes = &self.codes[cuts.place * self.documents..][range];
         self.own.clear();
         self.own.extend(
             of_list
                 .iter()
                 .zip(codes)
-                .map(|(document, code)| u64::from(cuts.first(*code)) << 32 | u64::from(document.gain as u32)),
+                .map(|(document, code)| u64::from(cuts.first(*code)) << 32 | u64::from(low(document))),
         );
         if self.own.len() > 1 {
             self.own.sort_unstable();
@@ -101,27 +137,85 @@ impl NodeScan {
 }
 
 #[inline]
-fn look_up(documents: &[ListDocument], codes: &mut [u8], code: impl Fn(u32) -> u8) {
+fn look_up(documents: &[ListDocument], codes: &mut [u32], code: impl Fn(u32) -> u32) {
     for (document, to) in documents.iter().zip(codes) {
         *to = code(document.row);
     }
 }
 
-/// Computes the steps of one list at all cuts of one feature, from left to right.
-struct Walk<'a> {
+/// Some documents of a node that get the same score.
+#[derive(Clone, Copy)]
+struct Placed {
+    part: TiePart,
+    /// Slot of the score among the ties of the other documents.
+    slot: usize,
+    score: f64,
+}
+
+/// One list, of which the documents of a node can be placed at any score.
+trait PlacedRanking {
+    /// Returns the ties of the other documents.
+    fn rest(&self) -> &Rest;
+
+    /// Returns the worth of the list with all documents of the node at one score.
+    fn whole_node(&mut self, slot: usize, score: f64) -> i64;
+
+    /// Returns the worth of the list with the left and the right documents at different scores.
+    fn two_parts(&mut self, left: Placed, right: Placed) -> i64;
+}
+
+/// A list whose worth is a sum over ties.
+struct RankedTies<'a> {
     rest: &'a mut Rest,
     measure: &'a NdcgMeasure,
+}
+
+impl PlacedRanking for RankedTies<'_> {
+    #[inline(always)]
+    fn rest(&self) -> &Rest {
+        self.rest
+    }
+
+    #[inline(always)]
+    fn whole_node(&mut self, slot: usize, _score: f64) -> i64 {
+        self.rest.whole_node(slot, self.measure)
+    }
+
+    #[inline(always)]
+    fn two_parts(&mut self, left: Placed, right: Placed) -> i64 {
+        let (high, low) = if left.score > right.score { (left, right) } else { (right, left) };
+        self.rest.two_parts((high.part, high.slot), (low.part, low.slot), self.measure)
+    }
+}
+
+impl PlacedRanking for PlacedList<'_> {
+    fn rest(&self) -> &Rest {
+        self.rest
+    }
+
+    fn whole_node(&mut self, _slot: usize, score: f64) -> i64 {
+        self.worth(0, score, score)
+    }
+
+    fn two_parts(&mut self, left: Placed, right: Placed) -> i64 {
+        self.worth(left.part.count, left.score, right.score)
+    }
+}
+
+/// Computes the steps of one list at all cuts of one feature, from left to right.
+struct Walk<'a, L> {
+    list: L,
     cuts: &'a Cuts,
     steps: &'a mut [i64],
     /// Worth of the list at the last event.
     worth: i64,
 }
 
-impl Walk<'_> {
+impl<L: PlacedRanking> Walk<'_, L> {
     /// Adds the steps of the list.
     fn all(&mut self, own: &[u64]) {
         let cut_of = |own: u64| (own >> 32) as usize;
-        let node = self.rest.node();
+        let node = self.list.rest().node();
         let cuts = self.cuts;
         // Before the first document's cut, all documents are on the right. From the last document's cut on, all are on
         // the left.
@@ -131,7 +225,7 @@ impl Walk<'_> {
         let mut place = 0;
         let mut cut = first;
         let mut slots = match cut < last {
-            true => (self.rest.find(cuts.left[cut]), self.rest.find(cuts.right[cut])),
+            true => (self.list.rest().find(cuts.left[cut]), self.list.rest().find(cuts.right[cut])),
             false => (0, 0),
         };
         while cut < last {
@@ -158,12 +252,12 @@ impl Walk<'_> {
     fn whole_node(&mut self, scores: &[f64], cuts: Range<usize>) {
         let Range { start: mut cut, end } = cuts;
         let Some(score) = scores[..end].get(cut) else { return };
-        let mut slot = self.rest.find(*score);
+        let mut slot = self.list.rest().find(*score);
         while cut < end {
-            slot = self.rest.slot(scores[cut], slot);
-            let worth = self.rest.whole_node(slot, self.measure);
+            slot = self.list.rest().slot(scores[cut], slot);
+            let worth = self.list.whole_node(slot, scores[cut]);
             self.step(cut, worth);
-            cut += 1 + within(&scores[cut + 1..end], self.rest.bounds(slot));
+            cut += 1 + within(&scores[cut + 1..end], self.list.rest().bounds(slot));
         }
     }
 
@@ -177,16 +271,16 @@ impl Walk<'_> {
         let Range { start: mut cut, end } = cuts;
         while cut < end {
             let (left_score, right_score) = (self.cuts.left[cut], self.cuts.right[cut]);
-            left_slot = self.rest.slot(left_score, left_slot);
-            right_slot = self.rest.slot(right_score, right_slot);
+            left_slot = self.list.rest().slot(left_score, left_slot);
+            right_slot = self.list.rest().slot(right_score, right_slot);
             let left_is_high = left_score > right_score;
-            let worth = if left_is_high {
-                self.rest.two_parts((left, left_slot), (right, right_slot), self.measure)
-            } else {
-                self.rest.two_parts((right, right_slot), (left, left_slot), self.measure)
-            };
+            let worth = self.list.two_parts(
+                Placed { part: left, slot: left_slot, score: left_score },
+                Placed { part: right, slot: right_slot, score: right_score },
+            );
             self.step(cut, worth);
-            let (of_left, of_right) = (self.rest.bounds(left_slot), self.rest.bounds(right_slot));
+            let rest = self.list.rest();
+            let (of_left, of_right) = (rest.bounds(left_slot), rest.bounds(right_slot));
             cut += 1;
             while cut < end {
                 let (left, right) = (self.cuts.left[cut], self.cuts.right[cut]);

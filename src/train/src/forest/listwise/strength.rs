@@ -2,10 +2,12 @@
 //! (section 6.3 of Ibrahim & Carman 2016). The splits, which may come from any criterion, are replayed on the rows of
 //! the tree or on other rows.
 
+use super::list_measure::{ListMeasure, MeasureVariant};
 use super::lists::{Lists, MadeSplit, extent_of};
-use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::measure::{Extent, NdcgVariant};
 use super::sums::LabelUnits;
 use crate::bins::BinnedData;
+use crate::config::LeafScore;
 use crate::driver::{ForestSplit, ForestTree};
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -28,13 +30,14 @@ pub fn strength(
     variant: &NdcgVariant,
 ) -> Result<Vec<f64>> {
     let mut extent = Extent::default();
-    data.rows.iter().for_each(|partition| extent.merge(&extent_of(partition, rows, variant)));
-    let measure = NdcgMeasure::new(variant, &extent);
+    let variant = MeasureVariant::Ndcg(variant.clone());
+    data.rows.iter().for_each(|partition| extent.merge(&extent_of(partition, rows, &variant)));
+    let measure = ListMeasure::new(&variant, &extent);
     let splits = ordered(tree, order);
     let parts = (0..data.partitions()).into_par_iter().map(|partition| {
         let codes = data.all_codes(partition)?;
         // The units of labels do not matter here, because scores come from the tree and not from these rows.
-        let units = LabelUnits { label: 1.0, weight: 1.0 };
+        let units = LabelUnits { label: 1.0, weight: 1.0, leaf_score: LeafScore::Expected };
         let mut lists = Lists::new(&data.rows[partition], rows, &measure, &units);
         let mut worths = vec![lists.worth()];
         for (node, split) in &splits {

@@ -1,12 +1,13 @@
 //! Defines sums over documents, from which the score of a leaf is computed. They are integers, so they do not depend
 //! on the order of addition.
 
-use crate::tree::Scale;
+use crate::config::LeafScore;
+use crate::tree::{Scale, round};
 
 /// Sums over a set of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ListSums {
-    /// Sum of labels times weights, in units.
+    /// Sum of leaf scores times weights, in units.
     pub labels: i64,
     /// Sum of weights, in units.
     pub weights: i64,
@@ -41,6 +42,8 @@ pub struct LabelUnits {
     pub label: f64,
     /// Number of units that represent a weight of 1.
     pub weight: f64,
+    /// How a document's label determines the score of its leaf.
+    pub leaf_score: LeafScore,
 }
 
 /// Number of bits of a label or weight in units, including the sign. The sum of 2^28 such numbers is exact as a
@@ -48,17 +51,23 @@ pub struct LabelUnits {
 const BITS: u32 = 24;
 
 impl LabelUnits {
-    /// Chooses the units. `most` is the maximum of label times weight. `heaviest` is the maximum weight; `None` if
+    /// Chooses the units. `most` is the maximum of leaf score times weight. `heaviest` is the maximum weight; `None` if
     /// rows have no weights.
-    pub fn of(most: f64, heaviest: Option<f64>) -> Self {
+    pub fn of(leaf_score: LeafScore, most: f64, heaviest: Option<f64>) -> Self {
         LabelUnits {
+            leaf_score,
             label: Scale::units(most, BITS),
             weight: heaviest.map_or(1.0, |heaviest| Scale::units(heaviest, BITS)),
         }
     }
 
-    /// Returns the score of a set of documents, which is their mean label (eq. 9 of Ibrahim & Carman 2016). Sets with
-    /// equal means get identical floats.
+    /// Returns the leaf score of a label times a weight, in units.
+    pub fn label_of(&self, label: f32, weight: f64) -> i32 {
+        round(self.leaf_score.of(label) * weight * self.label)
+    }
+
+    /// Returns the score of a set of documents, which is the mean of their leaf scores, usually their labels (eq. 9 of
+    /// Ibrahim & Carman 2016). Sets with equal means get identical floats.
     #[inline]
     pub fn score(&self, sums: &ListSums) -> f64 {
         let weights = sums.weights as f64 / self.weight;

@@ -1,14 +1,15 @@
 //! Compares the fast grower bit by bit with a naive one, and the NDCG measure with the mean over all orders of ties.
 
 use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, grow};
+use super::list_measure::MeasureVariant;
 use super::measure::NdcgVariant;
 use super::strength::SplitOrder;
 use super::sums::LabelUnits;
 use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
-use crate::config::{LeafOrder, MissingPolicy};
+use crate::config::{LeafOrder, LeafScore, MissingPolicy};
 use crate::forest::features::TreeFeatures;
-use planetree_metric::{Discount, Gain};
+use planetree_metric::{Convention, Discount, Gain, Metric};
 use proptest::prelude::*;
 
 /// A dataset: features and labels of its documents, and the bounds of its lists.
@@ -66,21 +67,50 @@ fn order() -> impl Strategy<Value = LeafOrder> {
         Just(LeafOrder::Random),
         Just(LeafOrder::Biggest),
         Just(LeafOrder::MostRelevant),
+        Just(LeafOrder::Depth),
+    ]
+}
+
+/// NDCG, or the expected value of another metric.
+fn measured() -> impl Strategy<Value = MeasureVariant> {
+    let metric = prop::sample::select(vec!["err", "map", "mrr", "p@3", "recall@4", "auc", "tau"]);
+    prop_oneof![
+        2 => variant().prop_map(MeasureVariant::Ndcg),
+        1 => metric.prop_map(|name| {
+            let metric: Metric = name.parse().unwrap();
+            MeasureVariant::averaged(metric, &Convention::default())
+        }),
     ]
 }
 
 fn rules() -> impl Strategy<Value = ListwiseRules> {
     let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
     let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
-    (variant(), order(), depth, least).prop_map(|(variant, order, depth, (min_rows, min_gain))| {
-        ListwiseRules { variant, order, depth, min_rows, min_gain, worth_sharing: i64::MAX, seed: 7 }
+    let queries_per_node = prop_oneof![3 => Just(1.0), 1 => 0.2f64..1.0];
+    let rules = (measured(), order(), depth, least, (queries_per_node, 2i64..12));
+    rules.prop_map(|(variant, order, depth, (min_rows, min_gain), (queries_per_node, min_to_split))| {
+        ListwiseRules {
+            variant,
+            order,
+            depth,
+            min_rows,
+            min_to_split,
+            queries_per_node,
+            every_value: false,
+            min_gain,
+            worth_sharing: i64::MAX,
+            seed: 7,
+        }
     })
 }
 
 impl Case {
     /// Returns the data in partitions of `blocks * BLOCK` documents.
     fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
-        let options = BinOptions { max_bin: Some(255), missing, sparse: true };
+        self.binned(BinOptions { max_bin: Some(255), missing, sparse: true }, blocks)
+    }
+
+    fn binned(&self, options: BinOptions, blocks: usize) -> BinnedData {
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
         let mut queries = 0;
         for rows in &mut data.rows {
@@ -123,7 +153,12 @@ fn features_of(data: &BinnedData, per_node: &str) -> TreeFeatures {
 }
 
 fn context<'a>(data: &'a BinnedData, codes: &'a [Codes]) -> ListwiseContext<'a> {
-    ListwiseContext { data, codes, units: LabelUnits::of(20.0, data.rows[0].weights.as_ref().map(|_| 4.0)) }
+    context_with(data, codes, LeafScore::Expected)
+}
+
+fn context_with<'a>(data: &'a BinnedData, codes: &'a [Codes], leaf_score: LeafScore) -> ListwiseContext<'a> {
+    let heaviest = data.rows[0].weights.as_ref().map(|_| 4.0);
+    ListwiseContext { data, codes, units: LabelUnits::of(leaf_score, 80.0, heaviest) }
 }
 
 fn codes_of(data: &BinnedData) -> Vec<Codes> {
@@ -151,6 +186,30 @@ proptest! {
     }
 
     #[test]
+    fn every_value_and_every_leaf_score_have_the_slow_tree(
+        case in case(1..4, 1..7), rules in rules(), learned in any::<bool>(),
+        leaf_score in prop_oneof![Just(LeafScore::Expected), Just(LeafScore::Square), Just(LeafScore::Exp2)],
+    ) {
+        let missing = if learned { MissingPolicy::Learned } else { MissingPolicy::Zero };
+        let data = case.binned(BinOptions { max_bin: None, missing, sparse: false }, 2);
+        let codes = codes_of(&data);
+        let rules = ListwiseRules { every_value: true, ..rules };
+        let rows = some_rows(&data);
+        let context = || context_with(&data, &codes, leaf_score);
+        let fast = grow(context(), &rules, (3, &rows), features_of(&data, "2")).unwrap();
+        let slow = twin::grow(context(), &rules, (3, &rows), features_of(&data, "2"));
+        prop_assert_eq!(told(&fast), told(&slow));
+        // Thresholds are midpoints between values that occur.
+        for split in fast.tree.nodes.iter().filter_map(|node| node.split).filter(|split| split.threshold < f32::MAX) {
+            let values = &case.columns[split.feature as usize];
+            let value = |value: &f32| if value.is_nan() { 0.0 } else { *value };
+            let below = values.iter().map(value).filter(|value| *value <= split.threshold).fold(f32::MIN, f32::max);
+            let above = values.iter().map(value).filter(|value| *value > split.threshold).fold(f32::MAX, f32::min);
+            prop_assert!(below <= split.threshold && split.threshold < above, "{:?}", split);
+        }
+    }
+
+    #[test]
     fn no_partitioning_and_no_sharing_among_threads_changes_a_tree(case in case(2..4, 2..9), rules in rules()) {
         let tree_of = |blocks: usize, worth_sharing: i64| {
             let data = case.data(blocks, MissingPolicy::Learned);
@@ -166,17 +225,22 @@ proptest! {
     }
 
     #[test]
-    fn growing_a_tree_again_is_as_good_as_the_first_time(case in case(2..4, 2..9), rules in rules()) {
+    fn growing_a_tree_again_is_as_good_as_the_first_time(
+        case in case(2..4, 2..9), rules in rules(), variant in variant(),
+    ) {
+        let rules = ListwiseRules {
+            variant: MeasureVariant::Ndcg(variant.clone()), queries_per_node: 1.0, ..rules
+        };
         let data = case.data(2, MissingPolicy::Learned);
         let codes = codes_of(&data);
         let rows = some_rows(&data);
         let grown = grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
         let again =
-            super::strength(&grown.tree, SplitOrder::AsGrown, (&data, &rows), &rules.variant).unwrap();
+            super::strength(&grown.tree, SplitOrder::AsGrown, (&data, &rows), &variant).unwrap();
         prop_assert_eq!(&grown.strength, &again);
         if rules.order == LeafOrder::Breadth {
             let by_levels =
-                super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &rules.variant).unwrap();
+                super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &variant).unwrap();
             prop_assert_eq!(&grown.strength, &by_levels);
         }
         // The gain of every split equals the increase in strength.

@@ -3,8 +3,10 @@
 
 use super::candidates::place;
 use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, ROUNDINGS};
+use super::list_measure::{ListMeasure, worth_of_scores};
 use super::lists::extent_of;
-use super::measure::{Extent, NdcgMeasure};
+use super::measure::Extent;
+use super::node_queries::NodeQueries;
 use super::order::{PendingLeaf, Queue};
 use super::sums::ListSums;
 use crate::driver::{ForestSplit, ForestTree};
@@ -21,15 +23,37 @@ struct TwinDocument {
     node: u32,
 }
 
-/// Returns the total worth of all lists if documents have these scores.
+/// The lists of a tree.
+struct TwinLists {
+    /// Factor that converts each list's gains or metric to worth.
+    factors: Vec<f64>,
+    /// Number of each list's query in the dataset.
+    queries: Vec<u64>,
+}
+
+/// Returns the total worth of the lists of some queries if documents have these scores.
 fn worth(
     items: &[TwinDocument],
-    factors: &[f64],
-    measure: &NdcgMeasure,
+    lists: &TwinLists,
+    measure: &ListMeasure,
+    counts: impl Fn(u64) -> bool,
     score: impl Fn(&TwinDocument) -> f64,
 ) -> i64 {
     let mut sum = 0;
-    for (list, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor > 0.0) {
+    for (list, factor) in lists.factors.iter().enumerate().filter(|(_, factor)| **factor > 0.0) {
+        if !counts(lists.queries[list]) {
+            continue;
+        }
+        let measure = match measure {
+            ListMeasure::Ndcg(measure) => measure,
+            ListMeasure::Metric(metric) => {
+                let of_list = || items.iter().filter(|item| item.list == list);
+                let labels: Vec<f32> = of_list().map(|item| item.label).collect();
+                let scores: Vec<f64> = of_list().map(&score).collect();
+                sum += worth_of_scores(&mut metric.judge(), &labels, &scores, *factor);
+                continue;
+            }
+        };
         let mut ranked: Vec<(f64, i32)> =
             items.iter().filter(|item| item.list == list).map(|item| (score(item), item.gain)).collect();
         ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -50,21 +74,22 @@ fn sums_of<'a>(items: impl Iterator<Item = &'a TwinDocument>) -> ListSums {
     sums
 }
 
-/// Returns all documents of the tree, the gain factor of each list, and the total worth of ideally ranked lists.
+/// Returns all documents of the tree, its lists, and the total worth of ideally ranked lists.
 fn items_of(
     context: &ListwiseContext<'_>,
     rules: &ListwiseRules,
     drawn: &[u32],
-) -> (Vec<TwinDocument>, Vec<f64>, NdcgMeasure, i64) {
+) -> (Vec<TwinDocument>, TwinLists, ListMeasure, i64) {
     let mut extent = Extent::default();
     for rows in &context.data.rows {
         extent.merge(&extent_of(rows, drawn, &rules.variant));
     }
-    let measure = NdcgMeasure::new(&rules.variant, &extent);
+    let measure = ListMeasure::new(&rules.variant, &extent);
     let binning = &context.data.binning;
-    let (mut items, mut factors, mut perfect) = (Vec::new(), Vec::new(), 0);
+    let (mut items, mut perfect) = (Vec::new(), 0);
+    let mut lists = TwinLists { factors: Vec::new(), queries: Vec::new() };
     for (partition, rows) in context.data.rows.iter().enumerate() {
-        for query in rows.query_bounds.windows(2) {
+        for (query, number) in rows.query_bounds.windows(2).zip(rows.first_query..) {
             let first = rows.first as u32 + query[0];
             let copies = drawn.iter().filter(|row| **row == first).count();
             if query[0] == query[1] || copies == 0 {
@@ -84,20 +109,26 @@ fn items_of(
                     })
                 };
                 let sums = ListSums {
-                    labels: copies as i64 * i64::from(round(f64::from(label) * weight * context.units.label)),
+                    labels: copies as i64
+                        * i64::from(round(context.units.leaf_score.of(label) * weight * context.units.label)),
                     weights: copies as i64
                         * i64::from(round(weight * context.units.weight).max(i32::from(weight > 0.0))),
                     rows: copies as i64,
                 };
                 let codes = binning.layout.places.iter().enumerate().map(code).collect();
-                items.push(TwinDocument { list: factors.len(), label, gain, sums, codes, node: 0 });
+                items.push(TwinDocument { list: lists.factors.len(), label, gain, sums, codes, node: 0 });
             }
             let weight = weights / gains.len() as f64 * copies as f64;
             perfect += measure.perfect(weight);
-            factors.push(measure.factor_of(&mut gains, weight));
+            let labels = &rows.labels[query[0] as usize..query[1] as usize];
+            lists.queries.push(number);
+            lists.factors.push(match &measure {
+                ListMeasure::Ndcg(measure) => measure.factor_of(&mut gains, weight),
+                ListMeasure::Metric(metric) => metric.factor_of(&mut metric.judge(), labels, weight),
+            });
         }
     }
-    (items, factors, measure, perfect)
+    (items, lists, measure, perfect)
 }
 
 /// A tree that is being grown.
@@ -105,9 +136,10 @@ struct NaiveGrowth<'a> {
     context: ListwiseContext<'a>,
     rules: &'a ListwiseRules,
     items: Vec<TwinDocument>,
-    factors: Vec<f64>,
-    measure: NdcgMeasure,
+    lists: TwinLists,
+    measure: ListMeasure,
     perfect: i64,
+    number: u64,
     tree: ForestTree,
     paths: Vec<Path>,
     queue: Queue,
@@ -120,12 +152,20 @@ pub fn grow(
     (tree, rows): (u64, &[u32]),
     mut features: TreeFeatures,
 ) -> ListwiseTree {
-    let (items, factors, measure, perfect) = items_of(&context, rules, rows);
+    let (items, lists, measure, perfect) = items_of(&context, rules, rows);
     let per_node = features.per_node;
-    let queue = Queue::new(rules.order, rules.seed, tree);
-    let tree = ForestTree::default();
-    let mut slow =
-        NaiveGrowth { context, rules, items, factors, measure, perfect, tree, paths: Vec::new(), queue };
+    let mut slow = NaiveGrowth {
+        context,
+        rules,
+        items,
+        lists,
+        measure,
+        perfect,
+        number: tree,
+        tree: ForestTree::default(),
+        paths: Vec::new(),
+        queue: Queue::new(rules.order, rules.seed, tree),
+    };
     slow.add_node(0, Path::ROOT);
     let mut strength = vec![slow.share(slow.now())];
     while let Some(node) = slow.queue.next() {
@@ -155,7 +195,8 @@ impl NaiveGrowth<'_> {
     }
 
     fn now(&self) -> i64 {
-        worth(&self.items, &self.factors, &self.measure, |item| self.tree.nodes[item.node as usize].value)
+        let score = |item: &TwinDocument| self.tree.nodes[item.node as usize].value;
+        worth(&self.items, &self.lists, &self.measure, |_| true, score)
     }
 
     fn add_node(&mut self, depth: u32, path: Path) {
@@ -168,14 +209,23 @@ impl NaiveGrowth<'_> {
         let first = labels.next();
         // A node whose labels are all equal is not added to the queue, which matters for random orders.
         let differ = labels.any(|label| Some(label) != first);
-        if depth < self.rules.depth && sums.rows >= 2 * self.rules.min_rows && differ {
+        let least = (2 * self.rules.min_rows).max(self.rules.min_to_split);
+        if depth < self.rules.depth && sums.rows >= least && differ {
             self.queue.push(PendingLeaf { node, rows: sums.rows, score });
         }
     }
 
     /// Returns the best cut of a node, and which documents it sends to the left.
     fn best(&self, node: u32, features: &[u32]) -> Option<(ForestSplit, Vec<bool>)> {
-        let before = self.now();
+        let sample = NodeQueries {
+            share: self.rules.queries_per_node,
+            seed: self.rules.seed,
+            tree: self.number,
+            path: self.paths[node as usize],
+        };
+        let counts = |query: u64| sample.contains(query);
+        let now = |item: &TwinDocument| self.tree.nodes[item.node as usize].value;
+        let before = worth(&self.items, &self.lists, &self.measure, counts, now);
         let here = |item: &&TwinDocument| item.node == node;
         let rows = sums_of(self.items.iter().filter(here)).rows;
         let mut most = ROUNDINGS * rows;
@@ -199,18 +249,22 @@ impl NaiveGrowth<'_> {
                     if left.rows.min(right.rows) < self.rules.min_rows || scores[0] == scores[1] {
                         continue;
                     }
-                    let after =
-                        worth(&self.items, &self.factors, &self.measure, |item| match item.node == node {
-                            true => scores[usize::from(!goes_left(item))],
-                            false => self.tree.nodes[item.node as usize].value,
-                        });
+                    let score = |item: &TwinDocument| match item.node == node {
+                        true => scores[usize::from(!goes_left(item))],
+                        false => now(item),
+                    };
+                    let after = worth(&self.items, &self.lists, &self.measure, counts, score);
                     if after - before > most {
                         most = after - before;
                         let is_value = |code: &u32| Some(*code) != bins.missing_code;
                         let values = || self.items.iter().filter(here).map(code).filter(is_value);
                         let below = values().filter(|code| *code <= cut).max().unwrap();
-                        let (place, threshold) =
-                            place(bins, below, values().filter(|code| *code > cut).min());
+                        let (place, threshold) = place(
+                            bins,
+                            below,
+                            values().filter(|code| *code > cut).min(),
+                            self.rules.every_value,
+                        );
                         let split = ForestSplit {
                             feature: *feature,
                             code: place,

@@ -73,7 +73,7 @@ impl<K: Criterion> Naive<'_, K> {
         prop_assert_eq!(node.cover, context.criterion.cover(&total));
         let least = context.rules.min_rows as usize;
         let target = |row: &u32| self.grower.targets[*row as usize];
-        if rows.len() < 2 * least
+        if rows.len() < (2 * least).max(context.rules.min_to_split as usize)
             || node.depth >= context.max_depth
             || rows.iter().all(|row| K::agree(target(row), target(&rows[0])))
         {
@@ -84,7 +84,7 @@ impl<K: Criterion> Naive<'_, K> {
         self.features.start(path);
         let mut best: Option<(f64, u32, bool, u32)> = None; // score, feature, missing left, last code to the left
         let mut varies = false;
-        while self.features.drawn() < self.features.per_node || !varies {
+        while self.features.drawn() < self.features.per_node || (self.features.redraws && !varies) {
             let Some(drawn) = self.features.next() else { break };
             varies |=
                 rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
@@ -184,9 +184,12 @@ proptest! {
         least in 1u64..4,
         partition_rows in 1usize..200,
         weight in 1u32..4,
+        redraws in any::<bool>(),
+        to_split in 2u64..12,
     ) {
         let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
-            format!("min_data_in_leaf={least}"), "missing=learned".to_owned()];
+            format!("min_data_in_leaf={least}"), "missing=learned".to_owned(),
+            format!("redraw_features={redraws}"), format!("min_data_to_split={to_split}")];
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let parameters = parameters(&set);
         let data = BinnedData::of_values(&columns, &labels, partition_rows, &options(&parameters));
@@ -224,6 +227,85 @@ proptest! {
             prop_assert!((plain.value(&counts) - weighted.value(&sums)).abs() < 1e-12);
             prop_assert_eq!(plain.cover(&counts), weighted.cover(&sums));
         }
+    }
+}
+
+/// Checks the random cuts of a node and its subtree by their definition: a feature, and a value that is uniform
+/// between the feature's minimum and maximum in the node.
+fn check_random_cuts(
+    tree: &ForestTree,
+    place: u32,
+    (columns, labels): (&[Vec<f32>], &[f32]),
+    (features, path): (&mut TreeFeatures, Path),
+    rows: &[usize],
+) -> std::result::Result<(), TestCaseError> {
+    let node = &tree.nodes[place as usize];
+    prop_assert_eq!(node.cover, rows.len() as f64);
+    features.start(path);
+    let mut drawn = features.next();
+    let differs = |feature: u32| {
+        let column = &columns[feature as usize];
+        rows.iter().any(|row| column[*row] != column[rows[0]])
+    };
+    while features.redraws && drawn.is_some_and(|drawn| !differs(drawn.feature)) {
+        drawn = features.next();
+    }
+    let is_pure = rows.iter().all(|row| labels[*row] == labels[rows[0]]);
+    let Some(drawn) = drawn.filter(|drawn| !is_pure && differs(drawn.feature)) else {
+        prop_assert!(node.split.is_none());
+        return Ok(());
+    };
+    let values = || rows.iter().map(|row| columns[drawn.feature as usize][*row]);
+    let (least, most) = (values().fold(f32::MAX, f32::min), values().fold(f32::MIN, f32::max));
+    let at = (f64::from(least) + drawn.cut * (f64::from(most) - f64::from(least))) as f32;
+    let split = node.split.expect("a feature that varies is split");
+    prop_assert_eq!((split.feature, split.threshold), (drawn.feature, at));
+    let goes_left = |row: &usize| columns[drawn.feature as usize][*row] <= at;
+    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
+    check_random_cuts(tree, split.left, (columns, labels), (features, path.left()), &left)?;
+    check_random_cuts(tree, split.left + 1, (columns, labels), (features, path.right()), &right)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn random_cuts_are_uniform_between_the_extremes_of_the_node(
+        values in prop::collection::vec(prop::collection::vec(-1000i32..1000, 80), 1..6),
+        labels in prop::collection::vec(0u8..4, 80), divisor in 1i32..300, redraws in any::<bool>(),
+        partition_rows in 5usize..100,
+    ) {
+        let column = |values: &Vec<i32>| values.iter().map(|value| (value / divisor) as f32 * 0.37).collect();
+        let columns: Vec<Vec<f32>> = values.iter().map(column).collect();
+        let labels: Vec<f32> = labels.into_iter().map(f32::from).collect();
+        let redraw = format!("redraw_features={redraws}");
+        let parameters = parameters(&["candidates=random", "features_per_node=1", "max_bin=0", &redraw]);
+        let data = BinnedData::of_values(&columns, &labels, partition_rows, &plain_options(&parameters));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let inputs = GrowerInputs { parameters: &parameters, data: &data, memory: 1 << 20 };
+        let classes: Vec<u8> = labels.iter().map(|label| *label as u8).collect();
+        let entropy = Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(|class| class as f64) };
+        let mut grower = PointGrower::new(&inputs, entropy, classes).unwrap();
+        let rows: Vec<usize> = (0..80).collect();
+        for block_rows in [100, 7] {
+            grower.block_rows = block_rows;
+            let tree = grower.grow(5, (0..80).collect()).unwrap();
+            let mut features = TreeFeatures::draw(&parameters, &data.binning.layout, 5);
+            check_random_cuts(&tree, 0, (&columns, &labels), (&mut features, Path::ROOT), &rows)?;
+        }
+    }
+}
+
+#[test]
+fn leaf_scores_are_means_of_powers() {
+    let labels: Vec<f32> = (0..60).map(|row| (row % 4) as f32).collect();
+    let constant: Vec<f32> = (0..60).map(|row| (row / 59) as f32).collect();
+    for (name, expected) in [("expected", 1.5), ("square", 3.5), ("exp2", 3.75)] {
+        let parameters = parameters(&[&format!("leaf_score={name}"), "max_depth=1"]);
+        let data =
+            BinnedData::of_values(std::slice::from_ref(&constant), &labels, 60, &plain_options(&parameters));
+        let grower = grower(&parameters, criterion(&parameters), &data, 1 << 20).unwrap();
+        assert_eq!(grower.grow(1, (0..60).collect()).unwrap().nodes[0].value, expected, "{name}");
     }
 }
 
@@ -274,7 +356,8 @@ fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
         .map(|f| (0..300u32).map(|row| (row.wrapping_mul(2_654_435_761 + 97 * f) >> 16) as f32).collect())
         .collect();
     let labels: Vec<f32> = (0..300).map(|row| (row * 7 % 5) as f32).collect();
-    let parameters = parameters(&["candidates=random", "features_per_node=1", "max_bin=0"]);
+    let parameters =
+        parameters(&["candidates=random", "features_per_node=1", "max_bin=0", "redraw_features=true"]);
     let data = BinnedData::of_values(&columns, &labels, 100, &plain_options(&parameters));
     let grower = grower(&parameters, criterion(&parameters), &data, 1 << 20).unwrap();
     let tree = grower.grow(1, (0..300).collect()).unwrap();

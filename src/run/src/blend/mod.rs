@@ -1,0 +1,113 @@
+//! Blends models or tables of predictions: finds the weights of a weighted sum of scores on validation data, and
+//! measures what the sum gains over each of its members.
+//!
+//! ```text
+//! models ──score──┐
+//!                 ├─► scores by member ─normalise─► values ──► weights ──► model, or predictions
+//! predictions ────┘                                   └────► metrics, gains, significance
+//! ```
+//!
+//! `scores.rs` has the values of all members, `weights.rs` the ways to choose weights (`least_squares.rs`, `ascent.rs`),
+//! `quality.rs` evaluates weighted sums, and `tables.rs` reads predictions and aligns their rows.
+
+mod ascent;
+mod least_squares;
+mod quality;
+mod scores;
+mod tables;
+mod weights;
+
+pub use quality::{ALPHA, Gain, MemberQuality, Quality};
+pub use scores::BlendScores;
+pub use tables::{BlendedTable, read_tables};
+pub use weights::{FoundWeights, WeightMethod};
+
+use planetree_base::error::{Error, Result};
+use planetree_data::LabelMap;
+use planetree_data::dataset::DatasetReader;
+use planetree_metric::{Convention, Metric};
+use planetree_model::model::{BlendMember, DatasetRecord, Model, blend};
+
+/// Name of the validation data of a blend in the blended model.
+const VALIDATION: &str = "blend";
+
+/// How to choose the weights, and how to measure the blend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlendRequest {
+    /// How the weights are chosen.
+    pub weights: WeightMethod,
+    /// Metric of members and blends.
+    pub metric: Metric,
+    /// Convention by which the metric is computed.
+    pub convention: Convention,
+    /// Map of labels to others; `None` if labels are used as they are.
+    pub label_map: Option<LabelMap>,
+    /// Seed of the significance test.
+    pub seed: u64,
+}
+
+/// The weights of a blend, and its quality if there are labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlendOutcome {
+    /// The weights.
+    pub weights: FoundWeights,
+    /// Metrics of the members and the blends; `None` without data.
+    pub quality: Option<Quality>,
+}
+
+/// Finds the weights of a blend and measures it. `scores` has the normalised scores of all members.
+pub fn weigh(scores: &mut BlendScores, request: &BlendRequest) -> Result<BlendOutcome> {
+    if let Some(map) = &request.label_map {
+        let mapped = map.apply(&mut scores.labels);
+        mapped.map_err(|row| map.unlisted(&scores.place, row as u64 + 1, scores.labels[row]))?;
+    }
+    let weights = weights::find(scores, request)?;
+    let quality = Quality::of(scores, &weights, request)?;
+    Ok(BlendOutcome { weights, quality: Some(quality) })
+}
+
+/// Blends models. Without `data`, the weights must be given or equal, and nothing is measured.
+pub fn blend_models(
+    members: &[BlendMember],
+    data: Option<&DatasetReader>,
+    request: &BlendRequest,
+) -> Result<(Model, BlendOutcome)> {
+    members.iter().try_for_each(BlendMember::check)?;
+    let outcome = match data {
+        Some(reader) => weigh(&mut BlendScores::of_models(members, reader)?, request)?,
+        None => {
+            let weights = request.weights.without_data(members.len())?;
+            BlendOutcome { weights, quality: None }
+        }
+    };
+    let FoundWeights { weights, intercept, .. } = &outcome.weights;
+    let mut model = blend(members, weights, *intercept, configuration(members, request))?;
+    if let Some(reader) = data {
+        model.data.push(DatasetRecord {
+            name: VALIDATION.to_owned(),
+            fingerprint: reader.fingerprint()?,
+            rows: reader.manifest().rows,
+            queries: reader.manifest().queries,
+        });
+    }
+    Ok((model, outcome))
+}
+
+/// Describes a blend as TOML lines, for the configuration of the blended model.
+fn configuration(members: &[BlendMember], request: &BlendRequest) -> String {
+    // Strings and lists of strings in JSON are valid TOML.
+    let list = |texts: Vec<String>| serde_json::Value::from(texts).to_string();
+    let names = list(members.iter().map(|member| member.name.clone()).collect());
+    let normalise = list(members.iter().map(|member| member.normalisation.name().to_owned()).collect());
+    let weights = serde_json::Value::from(request.weights.to_string());
+    format!("models = {names}\nnormalise = {normalise}\nweights = {weights}\n")
+}
+
+/// Creates the error for data without labels.
+fn no_labels(place: &str) -> Error {
+    Error::place(
+        place,
+        "no row has a label: a blend is measured by its labels",
+        "pass data with labels, or choose --weights equal or a list of weights and omit --data",
+    )
+}

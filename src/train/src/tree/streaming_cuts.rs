@@ -1,0 +1,89 @@
+//! Chooses among the candidates of streaming histograms, which know the number of rows on either side of a cut only
+//! approximately: the best ones are counted exactly.
+
+use super::cell::Cell;
+use super::finder::OpenNode;
+use super::row_store::RowStore;
+use super::rows::NodeId;
+use super::split::{FoundSplit, SplitRules};
+use planetree_base::error::Result;
+use planetree_base::wire::malformed;
+use serde::{Deserialize, Serialize};
+
+/// A candidate split of a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CandidateCut {
+    /// The split, with its approximate gain.
+    pub split: FoundSplit,
+    /// Approximate count on the smaller side, or weight if rows have weights.
+    pub fewest: f64,
+}
+
+/// Rows of a node that are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NodePart {
+    /// The node.
+    pub node: NodeId,
+    /// The rows that this split sends to the left, or `None` for all rows.
+    pub left_of: Option<FoundSplit>,
+}
+
+/// Returns the best candidate of each node that leaves enough rows on both sides. `candidates` has the candidates of
+/// each feature group, by node. Ties go to the feature with the lower index, then to the lower threshold.
+pub fn choose<C: Cell>(
+    rules: &SplitRules,
+    rows: &mut dyn RowStore<C>,
+    wanted: &[OpenNode<C>],
+    candidates: Vec<Vec<Vec<CandidateCut>>>,
+) -> Result<Vec<Option<FoundSplit>>> {
+    /// How many more candidates are counted after each attempt. Nearly always, the first candidate is chosen.
+    const GROWTH: usize = 8;
+    let mut by_gain: Vec<Vec<CandidateCut>> = vec![Vec::new(); wanted.len()];
+    for of_group in candidates {
+        by_gain.iter_mut().zip(of_group).for_each(|(all, cuts)| all.extend(cuts));
+    }
+    for cuts in &mut by_gain {
+        cuts.sort_by(|one, other| {
+            other.split.gain.total_cmp(&one.split.gain).then(one.split.feature.cmp(&other.split.feature))
+        });
+    }
+    let least = rules.min_data.max(1);
+    let mut chosen: Vec<Option<FoundSplit>> = vec![None; wanted.len()];
+    let mut next = vec![0; wanted.len()];
+    let mut most = 2;
+    loop {
+        let mut parts = Vec::new();
+        for (place, cuts) in by_gain.iter().enumerate() {
+            let cuts = &cuts[next[place]..];
+            if chosen[place].is_some() || cuts.is_empty() {
+                continue;
+            }
+            // Which candidates are counted at a time does not affect which one is chosen.
+            let is_likely = |cut: &CandidateCut| cut.fewest >= 2.0 * least as f64;
+            let likely = 1 + cuts.iter().position(is_likely).unwrap_or(cuts.len());
+            let count = likely.min(most).min(cuts.len());
+            next[place] += count;
+            let node = wanted[place].node;
+            parts
+                .extend(cuts[..count].iter().map(|cut| (place, NodePart { node, left_of: Some(cut.split) })));
+        }
+        if parts.is_empty() {
+            return Ok(chosen);
+        }
+        let asked: Vec<NodePart> = parts.iter().map(|(_, part)| *part).collect();
+        let sums = rows.part_sums(&asked)?;
+        if sums.len() != parts.len() {
+            return Err(malformed());
+        }
+        for ((place, part), left) in parts.into_iter().zip(sums) {
+            let mut right = wanted[place].total;
+            right.subtract(left);
+            let count = |cell: C| cell.sums(rules.scale.count_bits).count;
+            if chosen[place].is_none() && count(left).min(count(right)) >= least {
+                chosen[place] = part.left_of;
+                rows.chosen(part.node, [left, right]);
+            }
+        }
+        most *= GROWTH;
+    }
+}
