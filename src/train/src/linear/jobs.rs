@@ -67,10 +67,12 @@ impl LinearTotals {
     }
 }
 
-/// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML.
+/// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML. Executors open datasets without
+/// parameters, so labels are not mapped yet.
 fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
     let Some(parameters) = snapshot else { return Ok(None) };
-    LinearRows::read(shard.data, shard.parts, &Parameters::from_toml(&parameters)?).map(Some)
+    let parameters = Parameters::from_toml(&parameters)?;
+    LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref()).map(Some)
 }
 
 macro_rules! linear_job {

@@ -90,7 +90,7 @@ fn jobs<'a>(
     };
     let read = move |partitions: std::ops::Range<usize>| {
         let numbers: Vec<usize> = partitions.clone().collect();
-        let rows = LinearRows::read(source, &numbers, settings)?;
+        let rows = LinearRows::read(source, &numbers, settings, None)?;
         rows.with_rows(&input.data.rows[partitions.clone()], offsets(partitions), settings)
     };
     let bytes = 4 * source.values_count() * context.members as u64;

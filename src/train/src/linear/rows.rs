@@ -9,6 +9,7 @@ use crate::config::{LinearLoss, Parameters};
 use crate::driver::{Metrics, Scores};
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
+use planetree_data::LabelMap;
 use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_metric::Mean;
 use planetree_model::family::linear::FeatureNormaliser;
@@ -42,15 +43,19 @@ pub struct PointSums {
 type QueryRows<'a> = (usize, &'a LabelledRows, Range<usize>);
 
 impl LinearRows {
-    /// Reads partitions.
+    /// Reads partitions. `label_map` replaces the labels of a source that does not map them itself.
     pub fn read<L: Sync>(
         source: &LabelledData,
         partitions: &[usize],
         parameters: &Parameters<L>,
+        label_map: Option<&LabelMap>,
     ) -> Result<Self> {
         let read = partitions.par_iter().map(|partition| {
             let group = source.open_partition(*partition)?;
-            let rows = rows_of(source, &[*partition], std::slice::from_ref(&group))?;
+            let mut rows = rows_of(source, &[*partition], std::slice::from_ref(&group))?;
+            if let Some(map) = label_map {
+                rows.iter_mut().try_for_each(|rows| rows.map_labels(map, &source.place()))?;
+            }
             let values = source.values_of(&group, 0..source.features())?;
             Ok((rows, values))
         });
