@@ -50,6 +50,42 @@ fn scores_become_features() {
 }
 
 #[test]
+fn class_probabilities_become_features() {
+    let room = room();
+    dataset(room.path(), "data", &graded(43, 40, 9), "");
+    train(room.path(), &format!("--preset sgbrt --data data {QUICK} --set target=ordinal --model o.parquet"));
+    let columns = "--columns score,cumulative,classes";
+    let ran = run(
+        room.path(),
+        &format!("--quiet augment --data data --model o.parquet {columns} --output more --json"),
+    )
+    .ok();
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names: Vec<String> = serde_json::from_value(json["new_features"].clone()).unwrap();
+    assert_eq!(names[..2], ["o_score", "o_cumulative_0"], "{names:?}");
+    // The values are those of `predict --parts`, rounded to float32.
+    run(room.path(), "--quiet predict --model o.parquet --data data --parts --output p.csv").ok();
+    let text = fs::read_to_string(room.path().join("p.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let place = |name: &String| {
+        let source = name.trim_start_matches("o_").replace('_', ".");
+        header
+            .iter()
+            .position(|column| *column == source)
+            .unwrap_or_else(|| panic!("no {source} in {header:?}"))
+    };
+    let places: Vec<usize> = names.iter().map(place).collect();
+    let rows = rows_of(&room.path().join("more"));
+    assert_eq!(rows.len(), text.lines().count() - 1);
+    for (row, line) in rows.iter().zip(lines) {
+        let expected: Vec<Option<f32>> =
+            places.iter().map(|place| Some(line[*place].parse::<f64>().unwrap() as f32)).collect();
+        assert_eq!(row.features[row.features.len() - names.len()..], expected);
+    }
+}
+
+#[test]
 fn samples_of_queries_follow_their_queries() {
     let room = room();
     dataset(room.path(), "data", &graded(42, 50, 10), "");

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::dataset::{DatasetReader, Manifest};
-use planetree_run::augment::{AugmentRequest, DocumentSample, ScoringModel, augment, score_column};
+use planetree_run::augment::{AugmentColumn, AugmentRequest, DocumentSample, ScoringModel, augment};
 use serde_json::json;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -13,7 +13,8 @@ use std::time::Instant;
 /// Add scores of models as features, or samples of queries as further queries
 ///
 /// Writes a dataset with all rows and columns of another one. --model adds the score of a model as the feature
-/// NAME_score, so that another model can learn from it. --documents 0.5 adds a copy of every query with half of its
+/// NAME_score, so that another model can learn from it; --columns also adds the class probabilities of models trained
+/// with target=ordinal, as NAME_class_G and NAME_cumulative_G. --documents 0.5 adds a copy of every query with half of its
 /// documents, drawn at random; its id ends with `:sample`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -73,19 +74,21 @@ enum ColumnArgument {
     Cumulative,
 }
 
+impl ColumnArgument {
+    fn kind(self) -> AugmentColumn {
+        match self {
+            ColumnArgument::Score => AugmentColumn::Score,
+            ColumnArgument::Classes => AugmentColumn::Classes,
+            ColumnArgument::Cumulative => AugmentColumn::Cumulative,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let models = arguments.models()?;
-    if let Some(column) = arguments.columns.iter().find(|column| **column != ColumnArgument::Score) {
-        let name = if *column == ColumnArgument::Classes { "classes" } else { "cumulative" };
-        let model = models.first().map_or("", |model| &model.name);
-        return Err(Error::usage(
-            format_args!("--columns {name}: {model} has no class probabilities"),
-            "use --columns score, which every model has",
-        ));
-    }
     let sample = arguments.documents.map(|share| DocumentSample::new(share, arguments.seed)).transpose()?;
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let output = store.locate(&arguments.output)?;
@@ -100,6 +103,7 @@ pub fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
         overwrite: arguments.overwrite,
         partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
         models: &models,
+        columns: &arguments.columns.iter().map(|column| column.kind()).collect::<Vec<_>>(),
         sample,
     };
     let (manifest, warnings) = arguments.threads.pool()?.install(|| augment(&reader, &request))?;
@@ -113,18 +117,21 @@ pub fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
         ));
     }
     if arguments.json.json() {
-        super::print(&format!("{}\n", summary(&output.to_string(), &manifest, &models)))?;
+        super::print(&format!(
+            "{}\n",
+            summary(&output.to_string(), &manifest, reader.manifest().features.len())
+        ))?;
     }
     Ok(())
 }
 
-fn summary(output: &str, manifest: &Manifest, models: &[ScoringModel]) -> serde_json::Value {
+fn summary(output: &str, manifest: &Manifest, old_features: usize) -> serde_json::Value {
     json!({
         "dataset": output,
         "rows": manifest.rows,
         "queries": manifest.queries,
         "features": manifest.features.len(),
-        "new_features": models.iter().map(|model| score_column(&model.name)).collect::<Vec<_>>(),
+        "new_features": manifest.features.get(old_features..),
         "fingerprint": manifest.fingerprint,
     })
 }

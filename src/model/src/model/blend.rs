@@ -65,6 +65,7 @@ impl BlendMember {
             if added.configuration.is_empty() {
                 added.configuration.clone_from(&model.configuration);
             }
+            added.role = None; // stages, runs and classes are those of one model, not of a blend
             added.family.renumber_features(numbers);
             // A normalised value does not depend on a positive factor, so the weight of the part does not count.
             (added.weight, added.normalisation) = match self.normalisation {

@@ -101,6 +101,16 @@ impl GroupPredictor {
         Ok(self.score(reader, group)?.0.scores)
     }
 
+    /// Returns the scores of the rows in a group, and the values of the parts and classes if they were requested.
+    pub fn scores_and_parts(
+        &self,
+        reader: &DatasetReader,
+        group: &GroupReader,
+    ) -> Result<(Vec<f64>, Vec<PartColumn>)> {
+        let GroupScores { scores, parts } = self.score(reader, group)?.0;
+        Ok((scores, parts))
+    }
+
     /// Scores a group and passes the scores to `finish`. Returns its result and timings.
     pub(super) fn finish<T>(
         &self,

@@ -12,6 +12,17 @@ use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, model_fingerprint};
 use std::fmt::Write;
 
+/// A kind of column that a model adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AugmentColumn {
+    /// The score.
+    Score,
+    /// The probability of every grade, of ordinal models.
+    Classes,
+    /// The probability of a label of at most a grade, for every grade below the highest, of ordinal models.
+    Cumulative,
+}
+
 /// A model whose scores become features.
 #[derive(Debug)]
 pub struct ScoringModel {
@@ -30,38 +41,102 @@ pub struct AugmentRequest<'a> {
     pub overwrite: bool,
     /// Number of rows per file; `None` for the default file size.
     pub partition_rows: Option<usize>,
-    /// Models whose scores are added, one column each.
+    /// Models whose columns are added.
     pub models: &'a [ScoringModel],
+    /// The columns to add for every model.
+    pub columns: &'a [AugmentColumn],
     /// The share of documents of every query to add as a further query, if requested.
     pub sample: Option<DocumentSample>,
 }
 
-/// Augments a dataset. Returns the manifest of the new dataset, and warnings for the user.
+/// Augments a dataset. Returns the manifest of the new dataset, whose last features are the new ones, and warnings for
+/// the user.
 pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(Manifest, Vec<String>)> {
-    let names: Vec<String> = request.models.iter().map(|model| score_column(&model.name)).collect();
+    let columns = request.models.iter().map(|model| ModelColumns::open(model, request.columns, reader));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = columns.iter().flat_map(|columns| columns.names.iter().cloned()).collect();
     check_names(reader, &names)?;
-    let models =
-        request.models.iter().map(|model| Model::read(&model.location)).collect::<Result<Vec<_>>>()?;
-    let predictors =
-        models.iter().map(|model| GroupPredictor::new(model, reader)).collect::<Result<Vec<_>>>()?;
-    let warnings = request.models.iter().zip(&predictors);
-    let warnings =
-        warnings.filter_map(|(model, predictor)| Some(format!("{}: {}", model.name, predictor.warning()?)));
+    let warnings = request.models.iter().zip(&columns);
+    let warnings = warnings
+        .filter_map(|(model, columns)| Some(format!("{}: {}", model.name, columns.predictor.warning()?)));
     let warnings = warnings.collect();
-    let change = Augmentation { reader, predictors, names: &names, sample: request.sample };
+    let origin = origin(reader, request, &names)?;
+    let change = Augmentation { reader, columns, sample: request.sample };
     let rewritten = RewriteRequest {
         target: request.output,
         overwrite: request.overwrite,
         partition_rows: request.partition_rows,
         new_features: &names,
-        origin: origin(reader, request)?,
+        origin,
     };
     Ok((rewrite(reader, &rewritten, &change)?, warnings))
 }
 
-/// Returns the name of the column with the scores of a model.
-pub fn score_column(model: &str) -> String {
-    format!("{model}_score")
+/// The columns that a model adds.
+struct ModelColumns {
+    predictor: GroupPredictor,
+    names: Vec<String>,
+    /// The columns of predictions that hold the values. `None` is the score.
+    sources: Vec<Option<String>>,
+}
+
+impl ModelColumns {
+    fn open(model: &ScoringModel, columns: &[AugmentColumn], reader: &DatasetReader) -> Result<Self> {
+        let content = Model::read(&model.location)?;
+        let classes = content.classes();
+        let mut sources = Vec::new();
+        for column in columns {
+            let (prefix, option) = match column {
+                AugmentColumn::Score => {
+                    sources.push(None);
+                    continue;
+                }
+                AugmentColumn::Classes => ("class.", "classes"),
+                AugmentColumn::Cumulative => ("cumulative.", "cumulative"),
+            };
+            let Some(classes) = &classes else {
+                return Err(Error::usage(
+                    format_args!("--columns {option}: {} has no class probabilities", model.name),
+                    "use --columns score, or a model trained with target=ordinal",
+                ));
+            };
+            sources.extend(classes.columns().into_iter().filter(|name| name.starts_with(prefix)).map(Some));
+        }
+        let name = |source: &Option<String>| match source {
+            None => format!("{}_score", model.name),
+            Some(source) => format!("{}_{}", model.name, source.replace('.', "_")),
+        };
+        let names = sources.iter().map(name).collect();
+        let has_classes = sources.iter().any(Option::is_some);
+        let predictor = GroupPredictor::with_parts(&content, reader, has_classes)?;
+        Ok(ModelColumns { predictor, names, sources })
+    }
+
+    /// Returns the values of the columns for the rows of a group.
+    fn values(&self, reader: &DatasetReader, group: &GroupReader) -> Result<Vec<Vec<f32>>> {
+        let (scores, parts) = self.predictor.scores_and_parts(reader, group)?;
+        let of_source = |source: &Option<String>| match source {
+            None => Some(&scores),
+            Some(name) => parts.iter().find(|part| part.name == *name).map(|part| &part.values),
+        };
+        let column = |(source, name): (&Option<String>, &String)| {
+            let values =
+                of_source(source).ok_or_else(|| Error::bug("augment", "a column of classes is missing"))?;
+            match values.iter().position(|value| !(*value as f32).is_finite()) {
+                None => Ok(values.iter().map(|value| *value as f32).collect()),
+                Some(row) => Err(Error::place(
+                    reader.location(),
+                    format_args!(
+                        "{name} of row {} is {:e}, which is beyond the range of float32",
+                        group.first_row() + row as u64 + 1,
+                        values[row]
+                    ),
+                    "check the leaf values of the model",
+                )),
+            }
+        };
+        self.sources.iter().zip(&self.names).map(column).collect()
+    }
 }
 
 /// Checks that new columns differ from each other and from those of the dataset.
@@ -85,11 +160,10 @@ fn check_names(reader: &DatasetReader, names: &[String]) -> Result<()> {
 }
 
 /// Returns a hash of everything that the new rows depend on.
-fn origin(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<Digest> {
-    let mut text = format!("{} augmented", reader.fingerprint()?);
+fn origin(reader: &DatasetReader, request: &AugmentRequest<'_>, names: &[String]) -> Result<Digest> {
+    let mut text = format!("{} augmented by {}", reader.fingerprint()?, names.join(" "));
     for model in request.models {
-        // Writing to a String cannot fail.
-        let _ = write!(text, " by {} {}", score_column(&model.name), model_fingerprint(&model.location)?);
+        let _ = write!(text, " {}", model_fingerprint(&model.location)?); // writing to a String cannot fail
     }
     if let Some(DocumentSample { share, seed }) = request.sample {
         let _ = write!(text, " with {share} of the documents by {seed}");
@@ -100,30 +174,17 @@ fn origin(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<Digest
 /// Adds scores to all rows, and samples after every query.
 struct Augmentation<'a> {
     reader: &'a DatasetReader,
-    predictors: Vec<GroupPredictor>,
-    names: &'a [String],
+    columns: Vec<ModelColumns>,
     sample: Option<DocumentSample>,
 }
 
 impl RowChange for Augmentation<'_> {
     fn new_values(&self, group: &GroupReader) -> Result<Vec<Vec<f32>>> {
-        let column = |(predictor, name): (&GroupPredictor, &String)| {
-            let scores = predictor.scores(self.reader, group)?;
-            let values: Vec<f32> = scores.iter().map(|score| *score as f32).collect();
-            match values.iter().position(|value| !value.is_finite()) {
-                None => Ok(values),
-                Some(row) => Err(Error::place(
-                    self.reader.location(),
-                    format_args!(
-                        "{name} of row {} is {:e}, which is beyond the range of float32",
-                        group.first_row() + row as u64 + 1,
-                        scores[row]
-                    ),
-                    "check the leaf values of the model",
-                )),
-            }
-        };
-        self.predictors.iter().zip(self.names).map(column).collect()
+        let mut all = Vec::new();
+        for columns in &self.columns {
+            all.extend(columns.values(self.reader, group)?);
+        }
+        Ok(all)
     }
 
     fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
