@@ -293,7 +293,7 @@ fn the_earlier_stages_alone_are_kept_if_no_round_is_better() {
     let log = described(room.path(), "rounds");
     let splits: Vec<&str> =
         log["metrics"].as_array().unwrap().iter().map(|metric| metric["split"].as_str().unwrap()).collect();
-    assert_eq!(splits, ["reversed, stage 1", "train, stage 2", "reversed, stage 2"]);
+    assert_eq!(splits, ["valid, stage 1", "train, stage 2", "valid, stage 2"]);
     assert_eq!(log["metrics"][2]["best"]["round"], 0);
     assert_eq!(described(room.path(), "m")["parts"].as_array().unwrap().len(), 1);
     train(room.path(), "--preset rf --data data --set num_trees=5 --model forest");

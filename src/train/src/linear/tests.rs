@@ -154,8 +154,9 @@ fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
         }
         for row in step + 1..size {
             let factor = matrix[row][step] / matrix[step][step];
-            for column in step..size {
-                matrix[row][column] -= factor * matrix[step][column];
+            let pivot_row = matrix[step].clone();
+            for (value, pivot) in matrix[row].iter_mut().zip(&pivot_row).skip(step) {
+                *value -= factor * pivot;
             }
             right[row] -= factor * right[step];
         }
