@@ -1,8 +1,8 @@
 //! Assigns the workers of streaming histograms to shares, which are the row groups that one executor works on.
 //!
 //! Row groups are divided among shares. A worker belongs to the share in whose row groups its first row is, and the
-//! share also reads the following row groups that its workers need. These row groups are *guests*: the share
-//! computes the gradients of their rows, but another share reports them.
+//! share also reads the following row groups that its workers need. It computes
+//! the gradients of their rows, but the share that owns these row groups reports them.
 
 use crate::tree::{WorkerBounds, WorkerPiece};
 use planetree_data::source::LabelledRows;
@@ -23,7 +23,7 @@ pub struct WorkerShares {
 pub struct WorkerShare {
     /// The row groups of the share itself.
     pub own: Range<usize>,
-    /// All row groups that the share reads: its own ones, followed by guests.
+    /// All row groups that the share reads: its own ones, followed by those that its workers also need.
     pub read: Range<usize>,
     /// The workers of the share.
     pub workers: Range<usize>,
@@ -69,7 +69,7 @@ pub struct OwnWorkers {
     pub workers: Range<usize>,
     /// The rows of these workers.
     pub pieces: Vec<WorkerPiece>,
-    /// Number of partitions whose gradients the share reports. Guests follow them.
+    /// Number of partitions whose gradients the share reports. Partitions of other shares follow them.
     pub partitions: usize,
 }
 
