@@ -153,6 +153,8 @@ fn bad_input_is_refused() {
     }
     let ran = run(room.path(), "augment --data data --model mart --output data --overwrite");
     assert_refused("the output is the input", &ran, 2, &["data is both the input and the output"]);
+    let ran = run(room.path(), "augment --data data --model mart --output ./data --overwrite");
+    assert_refused("another spelling", &ran, 2, &["./data is both the input and the output"]);
     let ran = run(room.path(), "augment --data data --model mart --output more").failed();
     assert!(ran.stderr.contains("--overwrite"), "{}", ran.stderr);
     run(room.path(), "--quiet augment --data data --model mart --output more --overwrite").ok();

@@ -484,3 +484,35 @@ fn models_of_several_parts_are_refused_on_a_cluster() {
         assert_refused(&arguments, &run(room.path(), &arguments), 2, &[problem, "docs/cluster.md"]);
     }
 }
+
+#[test]
+fn stages_with_the_same_bins_have_metrics_of_their_own() {
+    let room = room();
+    data(room.path());
+    let toml = "seed = 5\n[[stage]]\npreset = \"sgbrt\"\nnum_trees = 4\nseed = 7\n[[stage]]\npreset = \"sgbrt\"\nnum_trees = 5\n";
+    std::fs::write(room.path().join("two.toml"), toml).unwrap();
+    let settings = "--config two.toml --data data --valid vali --set stage.2.metric=err";
+    train(room.path(), &format!("{settings} --model m --rounds rounds --model-for err=best"));
+    let metrics = described(room.path(), "rounds")["metrics"].clone();
+    let of_stage = |stage: &str| -> Vec<String> {
+        let all = metrics.as_array().unwrap().iter();
+        let valid = all.filter(|metric| metric["split"].as_str() == Some(stage));
+        valid.map(|metric| metric["metric"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(of_stage("valid, stage 2"), ["err"], "{metrics}");
+    assert!(!of_stage("valid, stage 1").contains(&"err".to_owned()), "{metrics}");
+    // A stage overrides what its file sets for all stages.
+    let parts = described(room.path(), "m")["parts"].clone();
+    let seed = |part: usize| parts[part]["configuration"].to_string().contains("seed = 7");
+    assert!(seed(0) && !seed(1), "{parts}");
+}
+
+#[test]
+fn fitted_class_weights_refuse_row_weights() {
+    let room = room();
+    weighted_dataset(room.path(), "weighted", &graded(61, 20, 12), "");
+    let settings = "--preset sgbrt --set num_trees=3 --set target=ordinal --set class_weights=ols:train";
+    let ran = run(room.path(), &format!("train {settings} --data weighted --model m"));
+    assert_refused("row weights", &ran, 2, &["least squares do not take row weights into account"]);
+    assert!(!room.path().join("m").exists());
+}

@@ -92,7 +92,7 @@ pub fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
     let sample = arguments.documents.map(|share| DocumentSample::new(share, arguments.seed)).transpose()?;
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let output = store.locate(&arguments.output)?;
-    if reader.location().to_string() == output.to_string() {
+    if reader.location().is_same_place(&output) {
         return Err(Error::usage(
             format_args!("{output} is both the input and the output"),
             "name another dataset with --output",

@@ -335,6 +335,16 @@ impl Location {
         Ok((files, folders))
     }
 
+    /// Returns whether both are the same place, however they are spelt.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        if let (Location::Local(one), Location::Local(other)) = (self, other)
+            && let (Ok(one), Ok(other)) = (one.canonicalize(), other.canonicalize())
+        {
+            return one == other;
+        }
+        self.to_string() == other.to_string()
+    }
+
     /// Returns the error for a file or object that does not exist.
     pub fn absent(&self) -> Error {
         match self {

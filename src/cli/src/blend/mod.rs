@@ -105,7 +105,7 @@ pub fn run(arguments: &BlendArguments, quiet: bool) -> Result<()> {
     let inputs = arguments.inputs()?;
     let request = arguments.request(inputs.len())?;
     let output = arguments.store.locate(&arguments.output)?;
-    if let Some(input) = inputs.iter().find(|input| input.location.to_string() == output.to_string()) {
+    if let Some(input) = inputs.iter().find(|input| input.location.is_same_place(&output)) {
         return Err(Error::usage(
             format_args!("{} is both an input and the output", input.file),
             "name another file with --output",

@@ -1,10 +1,12 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, LearnerParameters, Target};
-use crate::driver::TrainRequest;
+use crate::config::{BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, OrdinalTarget, Target};
+use crate::driver::{TrainRequest, ValidationData};
 use planetree_base::error::{Error, Result};
+use planetree_data::source::LabelledRows;
 use planetree_model::model::{Model, ModelFeature};
+use std::sync::Arc;
 
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
@@ -105,4 +107,27 @@ pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &Bi
             "set missing=zero, or the same candidates in all stages",
         ),
     })
+}
+
+/// Rejects weights of rows if the weights of classes are fitted by least squares, which would ignore them.
+pub fn check_row_weights(
+    request: &TrainRequest,
+    training: &[LabelledRows],
+    validation: &[Arc<ValidationData>],
+) -> Result<()> {
+    let Target::Ordinal(OrdinalTarget { weights: ClassWeights::LeastSquares(data), .. }) =
+        &request.plan.target
+    else {
+        return Ok(());
+    };
+    let has_weights = |rows: &[LabelledRows]| rows.iter().any(|rows| rows.weights.is_some());
+    let in_training = *data != LeastSquaresData::Valid && has_weights(training);
+    let first = validation.first().filter(|_| *data != LeastSquaresData::Train);
+    if in_training || first.is_some_and(|set| has_weights(set.rows())) {
+        return Err(Error::usage(
+            format_args!("class_weights {}: least squares do not take row weights into account", data.name()),
+            "set class_weights=scores or a list of numbers, or convert the data without weights",
+        ));
+    }
+    Ok(())
 }

@@ -59,8 +59,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             }
             _ => Vec::new(),
         };
-        let key = BinKey::of(parameters);
-        let binned = match bins.take().filter(|bins| bins.key == key) {
+        let binned = match bins.take().filter(|bins| bins.fit(parameters)) {
             Some(bins) => bins,
             None => StageBins::read(request, parameters, &members, &mut sources, observer)?,
         };
@@ -118,6 +117,8 @@ fn first_model(request: &TrainRequest, members: &PlannedMembers, sources: &Sourc
 /// The data of a stage. Later stages with the same bins use them, too.
 struct StageBins {
     key: BinKey,
+    /// The metrics that the validation sets compute.
+    metrics: Vec<Metric>,
     /// The rows with the labels of the data, or those of `target=at_most`.
     data: Arc<BinnedData>,
     /// The rows with the labels of each class.
@@ -143,7 +144,14 @@ impl StageBins {
         check_labels(&sources.source, &data)?;
         let of_class = |grade: i32| Arc::new(data.with_labels(|label| Target::AtMost(grade).label(label)));
         let classes = members.classes().map(|class| of_class(class.at_most)).collect();
-        Ok(StageBins { key: BinKey::of(parameters), data: Arc::new(data), classes, validation })
+        checks::check_row_weights(request, &data.rows, &validation)?;
+        let (key, metrics) = (BinKey::of(parameters), parameters.metrics.clone());
+        Ok(StageBins { key, metrics, data: Arc::new(data), classes, validation })
+    }
+
+    /// Returns whether a stage can use these data.
+    fn fit(&self, parameters: &Parameters) -> bool {
+        self.key == BinKey::of(parameters) && self.metrics == parameters.metrics
     }
 
     /// Returns the rows with the labels that a member learns.

@@ -172,9 +172,14 @@ impl Sources<'_> {
                 settings.add(document.settings)?;
             }
         }
-        settings.add(stage.settings.clone())?;
-        for shared in [&self.file.settings, &self.command.all] {
-            settings.add(shared.clone())?;
+        // A stage overrides what its own file sets for all stages. A file overrides the stages of a preset.
+        let is_of_file = !self.file.stages.is_empty();
+        let (before, after) = match is_of_file {
+            true => (&self.file.settings, &stage.settings),
+            false => (&stage.settings, &self.file.settings),
+        };
+        for source in [before, after, &self.command.all] {
+            settings.add(source.clone())?;
         }
         settings.add(self.command.of_stage(number))?;
         settings.add(self.choices.clone())?;
