@@ -243,7 +243,7 @@ impl Parameters {
         settings.check()
     }
 
-    /// Returns the parameters of boosting; `None` if the learner is another one.
+    /// Returns the parameters of boosting; `None` for other learners.
     pub fn boost(&self) -> Option<&BoostParameters> {
         match &self.learner {
             LearnerParameters::Boost(boost) => Some(boost),
@@ -251,7 +251,7 @@ impl Parameters {
         }
     }
 
-    /// Returns the parameters of a forest; `None` if the learner is another one.
+    /// Returns the parameters of a forest; `None` for other learners.
     pub fn forest(&self) -> Option<&ForestParameters> {
         match &self.learner {
             LearnerParameters::Forest(forest) => Some(forest),

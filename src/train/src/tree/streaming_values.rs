@@ -223,7 +223,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
         &self.context.data.binning.features[self.feature as usize]
     }
 
-    /// Returns whether a node has so many rows that all codes are summed.
+    /// Returns whether a node has enough rows that summing all codes pays off.
     fn is_dense(&self, open: &OpenNode<C>) -> bool {
         let rows = open.total.sums(self.context.rules.scale.count_bits).count;
         self.bins().codes() as i64 <= 2 * rows

@@ -84,8 +84,8 @@ impl WorkerBounds {
 
 /// Results of workers, in ascending order of the workers. They are merged pairwise, in a balanced tree: first those of
 /// workers 0 and 1, 2 and 3, and so on, then those of workers 0 to 1 and 2 to 3. If a result has no partner, it moves
-/// up unchanged. Whoever merges some of the workers merges exactly the pairs that are complete, so that the result
-/// does not depend on how workers are divided.
+/// up unchanged. A share merges only the pairs of which it has both results, so that the outcome does not depend on how
+/// workers are divided among shares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MergeTree<T> {
     /// The number of all workers.
