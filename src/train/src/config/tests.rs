@@ -510,6 +510,7 @@ fn listwise_metrics_and_leaf_scores_are_checked() {
         (&["listwise_metric=rmse"][..], "rmse does not depend on the ranking"),
         (&["listwise_metric=dcg"], "dcg has no upper limit, so long queries would outweigh others"),
         (&["listwise_metric=err", "listwise_truncation=5"], "only listwise_metric=ndcg has it, not err"),
+        (&["listwise_metric=err", "label_gain=linear"], "only listwise_metric=ndcg has it, not err"),
         (
             &["listwise_metric=ndcg@5", "listwise_truncation=5"],
             "conflicts with the depth of listwise_metric=ndcg@5",
