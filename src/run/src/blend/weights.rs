@@ -56,10 +56,16 @@ impl WeightMethod {
                     "pass equal, ols, ascent:METRIC or one number per model, such as 0.2,0.8",
                 )
             })?;
+            if !weight.is_finite() {
+                return Err(Error::usage(
+                    format_args!("--weights {text}: {} is not finite", word.trim()),
+                    "pass finite weights",
+                ));
+            }
             match weight == 0.0 || (LEAST_WEIGHT..=MOST_WEIGHT).contains(&weight.abs()) {
                 true => Ok(weight),
                 false => Err(Error::usage(
-                    format_args!("--weights {text}: {} is not a sensible weight", word.trim()),
+                    format_args!("--weights {text}: {} is out of range", word.trim()),
                     format_args!(
                         "pass 0 or numbers from {LEAST_WEIGHT:e} to {MOST_WEIGHT:e}, of either sign; only their ratios \
                          matter for a ranking"
