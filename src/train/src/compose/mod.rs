@@ -16,8 +16,8 @@ use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
     BinKey, ClassFit, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics, Observer,
-    Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest,
-    Training, ValidationData, check_labels, fit_labels, open_sources,
+    Outcome, PhaseSeconds, RowBytes, Scores, SharedValues, Sources, Stage, StageContext, StartScores,
+    TrainRequest, Training, ValidationData, check_labels, fit_labels, open_sources,
 };
 use crate::{boost, forest, linear};
 use members::{MemberPlan, PlannedMembers};
@@ -277,6 +277,7 @@ impl StageRun<'_> {
             validation,
             features,
             members: self.members.all.len(),
+            values: SharedValues::default(),
         }
     }
 
