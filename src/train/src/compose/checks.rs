@@ -1,7 +1,7 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, LearnerParameters, Parameters, Target};
+use crate::config::{Parameters, Target};
 use crate::driver::TrainRequest;
 use planetree_base::error::{Error, Result};
 use planetree_model::model::{Model, ModelFeature};
@@ -9,20 +9,11 @@ use planetree_model::model::{Model, ModelFeature};
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
-    let has_forest = plan.stages.iter().any(|stage| stage.forest().is_some());
     if let Some(custom) = &request.objective {
-        if plan.stages.iter().any(|stage| matches!(stage.learner, LearnerParameters::Linear(_))) {
+        let refused = |stage: &Parameters| stage.learner.config().spec().no_custom_objective;
+        if let Some(problem) = plan.stages.iter().find_map(refused) {
             return Err(Error::usage(
-                format_args!("objective {}: linear models have objectives of their own", custom.name),
-                "use a boosting preset, such as planet",
-            ));
-        }
-        if has_forest {
-            return Err(Error::usage(
-                format_args!(
-                    "objective {}: forests are trained directly on the labels and do not take an objective",
-                    custom.name
-                ),
+                format_args!("objective {}: {problem}", custom.name),
                 "use a boosting preset, such as planet",
             ));
         }
@@ -56,8 +47,8 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
     let is_forest = |stage: &Parameters| stage.forest().is_some();
     let (problem, remedy) = match plan.stages.as_slice() {
         stages if !stages.iter().any(is_forest) => (
-            match stages.first().map(|stage| &stage.learner) {
-                Some(LearnerParameters::Linear(_)) => "a linear model has no trees",
+            match stages.first() {
+                Some(stage) if stage.tree().is_none() => "a linear model has no trees",
                 _ => "boosted trees depend on each other, so they have no scores or strengths of their own",
             },
             "train a forest, such as with --preset rf",
@@ -79,32 +70,19 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
 }
 
 fn check_start(request: &TrainRequest) -> Result<()> {
-    match &request.plan.first().learner {
-        LearnerParameters::Forest(_) => Err(Error::usage(
-            "a forest cannot continue from a model: its trees are independent",
-            "remove --start-model, or set ensemble=boost",
-        )),
-        LearnerParameters::Boost(boost)
-            if !matches!(boost.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) =>
-        {
-            Err(Error::usage(
-                "base_score conflicts with --start-model, which has its own base score",
-                "remove base_score or --start-model",
-            ))
-        }
-        LearnerParameters::Boost(_) | LearnerParameters::Linear(_)
-            if request.plan.target != Target::Labels =>
-        {
-            Err(Error::usage(
-                format_args!(
-                    "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
-                    request.plan.target.name()
-                ),
-                "remove target or --start-model",
-            ))
-        }
-        LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => Ok(()),
+    if let Some(refusal) = request.plan.first().learner.config().refuses_start_model() {
+        return Err(Error::usage(refusal.problem, refusal.remedy));
     }
+    if request.plan.target != Target::Labels {
+        return Err(Error::usage(
+            format_args!(
+                "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
+                request.plan.target.name()
+            ),
+            "remove target or --start-model",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that a stage replaces missing values as the start model and earlier stages do, because a model has only one

@@ -48,7 +48,7 @@ pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
-pub use stage_input::{FeatureValues, MemberInput, MemberSettings, SharedValues, StageContext, StartScores};
+pub use stage_input::{FeatureValues, MemberInput, PartSettings, SharedValues, StageContext, StartScores};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub use validation::{ValidationData, ValidationSet, value_of};
 
