@@ -1,7 +1,9 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, OrdinalTarget, Target};
+use crate::config::{
+    BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, MissingPolicy, OrdinalTarget, Target,
+};
 use crate::driver::{TrainRequest, ValidationData};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
@@ -11,9 +13,10 @@ use std::sync::Arc;
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
+    let is_linear = |learner: &LearnerParameters| matches!(learner, LearnerParameters::Linear(_));
     let has_forest = plan.stages.iter().any(|stage| stage.forest().is_some());
     if let Some(custom) = &request.objective {
-        if plan.stages.iter().any(|stage| matches!(stage.learner, LearnerParameters::Linear(_))) {
+        if plan.stages.iter().any(|stage| is_linear(&stage.learner)) {
             return Err(Error::usage(
                 format_args!("objective {}: linear models have objectives of their own", custom.name),
                 "use a boosting preset, such as planet",
@@ -38,6 +41,14 @@ pub fn check(request: &TrainRequest) -> Result<()> {
                 "remove target, or use the squared objective",
             ));
         }
+    }
+    if plan.stages.iter().any(|stage| {
+        is_linear(&stage.learner) && matches!(stage.missing, MissingPolicy::Low | MissingPolicy::High)
+    }) {
+        return Err(Error::usage(
+            "missing=low and missing=high are for trees: a linear model needs a number for every value",
+            "set missing to zero, one, mean, median or learned",
+        ));
     }
     if (request.out_of_bag || request.strength) && plan.only().is_none() {
         return Err(Error::usage(

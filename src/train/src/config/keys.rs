@@ -584,7 +584,7 @@ pub static KEYS: [Key; 55] = [
             get: |parameters| parameters.missing.name(),
         },
         default: "zero",
-        help: "Replacement of missing values; learned keeps them: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
+        help: "Replacement of missing values. low and high keep them, smaller or larger than all others: every split sends them left or right. learned keeps them, too: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
     },
     Key {
         name: "seed",

@@ -168,6 +168,10 @@ pub enum MissingPolicy {
     Mean,
     /// They are replaced by the feature's median over the training rows that have a value.
     Median,
+    /// They are smaller than all other values, so every split sends them left or separates them from all others.
+    Low,
+    /// They are larger than all other values, so every split sends them right.
+    High,
     /// They are kept, and each split sends them to the side with the higher gain.
     Learned,
 }

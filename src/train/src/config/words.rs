@@ -142,6 +142,8 @@ impl NamedEnum for MissingPolicy {
         ("one", MissingPolicy::One),
         ("mean", MissingPolicy::Mean),
         ("median", MissingPolicy::Median),
+        ("low", MissingPolicy::Low),
+        ("high", MissingPolicy::High),
         ("learned", MissingPolicy::Learned),
     ];
 }
