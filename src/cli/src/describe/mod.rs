@@ -2,7 +2,9 @@
 
 mod dataset;
 mod differences;
+mod filled;
 mod folds;
+mod likeness;
 mod metrics;
 mod model;
 mod permutation;
@@ -93,6 +95,8 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
+        TableKind::Likeness => likeness::describe(&table)?,
+        TableKind::Filled => filled::describe(&table)?,
     };
     arguments.json.print(|| description.text, || description.json)
 }
