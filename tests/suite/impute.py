@@ -36,7 +36,7 @@ def compare(masked, filled, truth):
     x, hidden = known["x"], known["hidden"]
     shown, ours = read_dataset(masked)[0], read_dataset(filled)[0]
     assert not np.isnan(ours).any(), "values are still missing"
-    forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=3, max_features=0.33, random_state=0, n_jobs=1)
+    forest = RandomForestRegressor(n_estimators=30, min_samples_leaf=3, max_features=0.5, random_state=0, n_jobs=1)
     theirs = IterativeImputer(forest, max_iter=2, random_state=0).fit_transform(shown)
 
     def error(values):

@@ -141,3 +141,20 @@ fn examples_of_the_manual_run() {
     run(room.path(), "convert sample_data/train.txt --output train").ok();
     assert_eq!(run_manual(room.path(), "missing.md"), 7);
 }
+
+#[cfg(feature = "cluster")]
+#[test]
+fn clusters_train_the_same_models() {
+    let room = room();
+    dataset(room.path(), "data", &graded(74, 60, 12), "--partition-rows 100");
+    for settings in [
+        "--preset mart --set missing=low",
+        "--preset pgbrt --set workers=3 --set missing=high",
+        "--preset rf-point --set missing=low",
+    ] {
+        let bytes = |options: &str| {
+            trained_bytes(room.path(), &format!("{settings} --set num_trees=4 --data data {options}"))
+        };
+        assert!(bytes("") == bytes("--cluster local:2"), "{settings}");
+    }
+}

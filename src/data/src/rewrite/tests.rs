@@ -165,7 +165,7 @@ struct Replacing;
 impl RowChange for Replacing {
     fn values(&self, group: &GroupReader) -> Result<RowValues> {
         let numbers = || (0..group.rows()).map(|row| group.first_row() + row as u64);
-        let some = |number: u64| if number % 6 == 0 { number as f32 } else { f32::NAN };
+        let some = |number: u64| if number.is_multiple_of(6) { number as f32 } else { f32::NAN };
         Ok(RowValues {
             new: Vec::new(),
             replaced: vec![(2, numbers().map(some).collect()), (1, vec![9.0; group.rows()])],

@@ -91,7 +91,7 @@ pub struct ImputeStep<'a> {
 
 /// Returns the parameters of the forests, given parameters that the user sets as KEY=VALUE.
 pub fn forest_parameters(set: &[String]) -> Result<TrainingPlan> {
-    crate::forest::forest_plan(&["num_trees=30", "features_per_node=0.33", "min_data_in_leaf=3"], set)
+    crate::forest::forest_plan(&["num_trees=30", "features_per_node=0.5", "min_data_in_leaf=3"], set)
 }
 
 /// Fills the missing values of a dataset. Forests learn from the rows of `train`, or from those of the dataset itself.
