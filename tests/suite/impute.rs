@@ -186,3 +186,51 @@ fn masked_values_are_filled_about_as_well_as_by_scikit_learn() {
     };
     eprintln!("{masked}; {found}");
 }
+
+#[test]
+fn steps_of_a_pipeline_replace_their_datasets() {
+    let room = room();
+    fs::write(room.path().join("t.txt"), as_letor(&masked(&complete(95, 200)))).unwrap();
+    fs::write(
+        room.path().join("p.toml"),
+        r#"
+[pipeline]
+name = "p"
+[parameters]
+trees = 3
+[step.data]
+kind = "convert"
+input = "t.txt"
+zero_as_missing = ["f1"]
+[step.filled]
+kind = "impute"
+data = "data"
+filled = "filled.csv"
+set = { num_trees = "{trees}" }
+[step.alike]
+kind = "select"
+source = "data"
+like = "filled"
+share = [50]
+set = { num_trees = "{trees}" }
+[step.model]
+kind = "train"
+data = "alike/top-50"
+set = { num_trees = "{trees}" }
+[step.more]
+kind = "augment"
+data = "data"
+model = "model"
+"#,
+    )
+    .unwrap();
+    let fingerprints = |trees: u32| {
+        run(room.path(), &format!("--quiet run p.toml --set trees={trees}")).ok();
+        ["filled", "more"]
+            .map(|name| described(room.path(), &format!("runs/p/{name}"))["fingerprint"].clone())
+    };
+    let first = fingerprints(3);
+    let second = fingerprints(4);
+    assert!(first[0] != second[0] && first[1] != second[1]);
+    assert_eq!(fingerprints(3), first);
+}
