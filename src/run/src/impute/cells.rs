@@ -8,7 +8,7 @@ use planetree_data::dataset::{DatasetReader, GroupReader, unexpected_columns};
 use rayon::prelude::*;
 
 /// What is known of a feature.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FeatureSummary {
     /// The rows without a value, in ascending order.
     pub missing: Vec<u64>,
@@ -46,44 +46,77 @@ pub fn feature_values(reader: &DatasetReader, group: &GroupReader, feature: usiz
 /// Summarises all features of a dataset. Sums are added in the order of the rows, so the partitioning does not matter.
 pub fn summarise(reader: &DatasetReader) -> Result<Vec<FeatureSummary>> {
     let manifest = reader.manifest();
-    let groups = reader.groups().into_iter().map(|id| reader.open_group(id)).collect::<Result<Vec<_>>>()?;
-    let of_feature = |feature: usize| {
+    let mut sums = vec![FeatureSums::default(); manifest.features.len()];
+    for id in reader.groups() {
         interrupt::check()?;
-        let mut summary =
-            FeatureSummary { least: f32::INFINITY, most: f32::NEG_INFINITY, ..Default::default() };
-        let (mut sum, mut squares) = (0.0, 0.0);
-        for group in &groups {
-            for (row, value) in (group.first_row()..).zip(feature_values(reader, group, feature)?) {
-                if value.is_nan() {
-                    summary.missing.push(row);
-                    continue;
-                }
-                summary.present += 1;
-                summary.least = summary.least.min(value);
-                summary.most = summary.most.max(value);
-                // The distance from the first value keeps the sum of squares precise.
-                let distance = f64::from(value) - f64::from(summary.mean_start(value));
-                sum += distance;
-                squares += distance * distance;
-            }
-        }
-        let count = summary.present.max(1) as f64;
-        let start = summary.mean;
-        summary.mean = start + sum / count;
-        summary.deviation = (squares / count - (sum / count).powi(2)).max(0.0).sqrt();
-        let name = &manifest.features[feature];
-        summary.categorical = manifest.categories.iter().any(|column| column.feature == *name);
-        Ok(summary)
-    };
-    (0..manifest.features.len()).into_par_iter().map(of_feature).collect()
+        let group = reader.open_group(id)?;
+        sums.par_iter_mut().enumerate().try_for_each(|(feature, sums)| {
+            let values = feature_values(reader, &group, feature)?;
+            (group.first_row()..).zip(values).for_each(|(row, value)| sums.add(row, value));
+            Ok(())
+        })?;
+    }
+    let is_word = |name: &String| manifest.categories.iter().any(|column| column.feature == *name);
+    Ok(sums.into_iter().zip(&manifest.features).map(|(sums, name)| sums.finish(is_word(name))).collect())
 }
 
-impl FeatureSummary {
-    /// Returns the first value, which is kept in `mean` until all values are known.
-    fn mean_start(&mut self, value: f32) -> f32 {
-        if self.present == 1 {
-            self.mean = f64::from(value);
+/// Sums over the rows read so far.
+#[derive(Debug, Clone, Default)]
+struct FeatureSums {
+    missing: Vec<u64>,
+    present: u64,
+    least: f32,
+    most: f32,
+    /// The first value. Sums of distances from it are precise even if all values are far from 0.
+    origin: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl FeatureSums {
+    fn add(&mut self, row: u64, value: f32) {
+        if value.is_nan() {
+            self.missing.push(row);
+            return;
         }
-        self.mean as f32
+        if self.present == 0 {
+            (self.least, self.most, self.origin) = (value, value, f64::from(value));
+        }
+        self.present += 1;
+        (self.least, self.most) = (self.least.min(value), self.most.max(value));
+        let distance = f64::from(value) - self.origin;
+        self.sum += distance;
+        self.squares += distance * distance;
+    }
+
+    fn finish(self, categorical: bool) -> FeatureSummary {
+        let mean = self.sum / self.present.max(1) as f64;
+        FeatureSummary {
+            missing: self.missing,
+            present: self.present,
+            least: self.least,
+            most: self.most,
+            mean: self.origin + mean,
+            deviation: (self.squares / self.present.max(1) as f64 - mean * mean).max(0.0).sqrt(),
+            categorical,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_precise_far_from_0() {
+        let mut sums = FeatureSums::default();
+        for (row, value) in [1e7f32, f32::NAN, 1e7 + 2.0, 1e7 + 4.0].into_iter().enumerate() {
+            sums.add(row as u64, value);
+        }
+        let summary = sums.finish(false);
+        assert_eq!((summary.present, &summary.missing[..], summary.mean), (3, &[1][..], 1e7 + 2.0));
+        assert_eq!((summary.least, summary.most), (1e7, 1e7 + 4.0));
+        assert!((summary.deviation - (8.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert!(FeatureSums::default().finish(false).is_constant());
     }
 }
