@@ -381,22 +381,6 @@ fn examples_of_the_manual_run() {
     run(room.path(), "predict --model mart.parquet --data test --output mart-test.parquet").ok();
     run(room.path(), "predict --model mart.parquet --data valid --output ours.parquet").ok();
     run(room.path(), "predict --model forest.parquet --data valid --output theirs.csv").ok();
-    let manual = fs::read_to_string(root.join("docs/blend.md")).unwrap();
-    let lines: Vec<&str> = manual.lines().collect();
-    let mut examples = 0;
-    for (place, line) in lines.iter().enumerate() {
-        let Some(command) = line.strip_prefix("    ").map(|line| line.trim_start_matches("$ ")) else {
-            continue;
-        };
-        let Some(arguments) = command.strip_prefix("planetree ") else { continue };
-        let ran = run(room.path(), &format!("{arguments} --quiet")).ok();
-        examples += 1;
-        if line.starts_with("    $") {
-            let shown =
-                lines[place + 1..].iter().take_while(|line| line.is_empty() || line.starts_with("    "));
-            let shown: Vec<&str> = shown.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
-            assert_eq!(ran.stdout.trim(), shown.join("\n").trim(), "{command}");
-        }
-    }
+    let examples = run_manual(room.path(), "blend.md");
     assert!(examples >= 7, "{examples}");
 }

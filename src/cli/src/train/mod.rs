@@ -46,6 +46,10 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
+    /// Train only on the features that all datasets of --data have
+    #[arg(long)]
+    common_features: bool,
+
     /// Validation dataset, evaluated after every round; may be repeated, and the first one controls early stopping
     #[arg(long, value_name = "[NAME=]DATASET")]
     valid: Vec<String>,

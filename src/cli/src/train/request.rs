@@ -46,6 +46,7 @@ impl TrainArguments {
             resume: self.resume,
             objective: None,
             best_for,
+            common_features: self.common_features,
             backend: None,
         })
     }

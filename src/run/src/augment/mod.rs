@@ -7,10 +7,11 @@ pub use resample::{DocumentSample, SAMPLE_SUFFIX};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
 use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
-use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, rewrite};
+use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, RowValues, WeightColumn, rewrite};
 use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, model_fingerprint};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// A kind of column that a model adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,9 @@ pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(
         target: request.output,
         overwrite: request.overwrite,
         partition_rows: request.partition_rows,
+        features: None,
         new_features: &names,
+        weights: WeightColumn::AsBefore,
         origin,
     };
     Ok((rewrite(reader, &rewritten, &change)?, warnings))
@@ -198,16 +201,17 @@ struct Augmentation<'a> {
 }
 
 impl RowChange for Augmentation<'_> {
-    fn new_values(&self, group: &GroupReader) -> Result<Vec<Vec<f32>>> {
-        let mut all = Vec::new();
+    fn values(&self, group: &GroupReader) -> Result<RowValues> {
+        let mut new = Vec::new();
         for columns in &self.columns {
-            all.extend(columns.values(self.reader, group)?);
+            new.extend(columns.values(self.reader, group)?);
         }
-        Ok(all)
+        Ok(RowValues { new, ..RowValues::default() })
     }
 
-    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
-        let mut queries = vec![RewrittenQuery { id: query.to_owned(), rows: (0..rows).collect() }];
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>> {
+        let documents = (rows.end - rows.start) as usize;
+        let mut queries = vec![RewrittenQuery::all(query.to_owned(), rows)];
         if let Some(sample) = self.sample {
             if query.ends_with(SAMPLE_SUFFIX) {
                 return Err(Error::place(
@@ -217,7 +221,7 @@ impl RowChange for Augmentation<'_> {
                 ));
             }
             let id = format!("{query}{SAMPLE_SUFFIX}");
-            queries.push(RewrittenQuery { id, rows: sample.rows(query, rows) });
+            queries.push(RewrittenQuery { id, rows: sample.rows(query, documents) });
         }
         Ok(queries)
     }

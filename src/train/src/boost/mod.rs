@@ -8,6 +8,7 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
+use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
@@ -234,6 +235,7 @@ fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> Spl
         min_to_split: learner.tree.min_data_to_split as i64,
         min_weight: learner.min_sum_hessian,
         min_gain: learner.tree.min_gain,
+        missing: MissingSides::of(parameters.missing),
         split: match learner.split_by {
             SplitBy::Newton => newton,
             SplitBy::Gradient => least_squares,

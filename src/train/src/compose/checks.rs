@@ -1,7 +1,7 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{Parameters, Target};
+use crate::config::{MissingPolicy, Parameters, Target};
 use crate::driver::TrainRequest;
 use planetree_base::error::{Error, Result};
 use planetree_model::model::{Model, ModelFeature};
@@ -27,6 +27,18 @@ pub fn check(request: &TrainRequest) -> Result<()> {
                 "remove target, or use the squared objective",
             ));
         }
+    }
+    let needs_numbers = |stage: &&Parameters| {
+        stage.tree().is_none() && matches!(stage.missing, MissingPolicy::Low | MissingPolicy::High)
+    };
+    if let Some(stage) = plan.stages.iter().find(needs_numbers) {
+        return Err(Error::usage(
+            format_args!(
+                "missing=low and missing=high are for trees: {} needs a number for every value",
+                stage.learner.config().spec().noun
+            ),
+            "set missing to zero, one, mean, median or learned",
+        ));
     }
     check_forest_outputs(request)?;
     if request.start.is_some() {

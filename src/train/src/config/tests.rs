@@ -708,6 +708,8 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         Just(MissingPolicy::One),
         Just(MissingPolicy::Mean),
         Just(MissingPolicy::Median),
+        Just(MissingPolicy::Low),
+        Just(MissingPolicy::High),
         Just(MissingPolicy::Learned),
     ];
     let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();

@@ -61,7 +61,12 @@ pub fn open_sources(
     let begun = Instant::now();
     request.plan.check_validation(!request.validation.is_empty())?;
     request.check_best_for()?;
-    let mut source = LabelledData::open_all(&request.data, features)?;
+    // A start model has features already, which all datasets must have.
+    let common = match (features, request.common_features) {
+        (None, true) => Some(LabelledData::common_features(&request.data)?),
+        _ => None,
+    };
+    let mut source = LabelledData::open_all(&request.data, features.or(common.as_deref()))?;
     source.set_label_map(request.plan.first().label_map.clone());
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;

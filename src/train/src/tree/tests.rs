@@ -14,7 +14,7 @@ use super::{
     CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
     StreamingSplits, WorkerBounds, WorkerRows,
 };
-use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
+use crate::bins::{BinOptions, BinnedData, MissingSides, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
 use planetree_base::error::Result;
 use proptest::prelude::*;
@@ -230,6 +230,7 @@ proptest! {
     fn splits_by_gradient_and_by_newton_match_exhaustive_search(
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+        missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
@@ -241,7 +242,9 @@ proptest! {
             set.start(pairs.into_par_iter(), None);
         }
         let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
-        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
+        let rules = SplitRules {
+            split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows)
+        };
         let tree = match exact {
             true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
             false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
@@ -450,6 +453,7 @@ fn rules_of(rows: usize) -> SplitRules {
         min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
+        missing: MissingSides::Either,
         split: Divisor::Weight { lambda: 0.5 },
         leaf: Divisor::Weight { lambda: 0.5 },
         scale: scale(rows),
@@ -519,10 +523,12 @@ impl Exhaustive<'_> {
             let bins = &data.binning.features[feature];
             let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
             for missing_left in [false, true] {
-                if missing_left && !rows.iter().any(missing) {
-                    continue;
-                }
                 for cut in 0..bins.bins() as u32 {
+                    let above = |row: &usize| !missing(row) && code(data, columns, feature, *row) > cut;
+                    let (some, apart) = (rows.iter().any(missing), !rows.iter().any(above));
+                    if !self.rules.missing.allow(missing_left, some, apart) {
+                        continue;
+                    }
                     let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
                         if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
                     });
@@ -548,6 +554,8 @@ impl Exhaustive<'_> {
         let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
         assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
         let feature = split.feature as usize;
+        let some = rows.iter().any(|row| columns[feature][*row].is_nan());
+        assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));
         let goes_left = |row: &usize| {
             let value = columns[feature][*row];
             if value.is_nan() { split.missing_left } else { value <= split.threshold }

@@ -6,7 +6,7 @@ use super::measure::NdcgVariant;
 use super::strength::SplitOrder;
 use super::sums::LabelUnits;
 use super::{lists, measure, twin};
-use crate::bins::{BinOptions, BinnedData, Codes};
+use crate::bins::{BinOptions, BinnedData, Codes, MissingSides};
 use crate::config::{LeafOrder, LeafScore, MissingPolicy};
 use crate::forest::features::TreeFeatures;
 use planetree_metric::{Convention, Discount, Gain, Metric};
@@ -87,21 +87,25 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
     let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
     let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
     let queries_per_node = prop_oneof![3 => Just(1.0), 1 => 0.2f64..1.0];
-    let rules = (measured(), order(), depth, least, (queries_per_node, 2i64..12));
-    rules.prop_map(|(variant, order, depth, (min_rows, min_gain), (queries_per_node, min_to_split))| {
-        ListwiseRules {
-            variant,
-            order,
-            depth,
-            min_rows,
-            min_to_split,
-            queries_per_node,
-            every_value: false,
-            min_gain,
-            worth_sharing: i64::MAX,
-            seed: 7,
-        }
-    })
+    let missing = prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]);
+    let rules = (measured(), order(), depth, least, (queries_per_node, 2i64..12, missing));
+    rules.prop_map(
+        |(variant, order, depth, (min_rows, min_gain), (queries_per_node, min_to_split, missing))| {
+            ListwiseRules {
+                variant,
+                order,
+                depth,
+                min_rows,
+                min_to_split,
+                queries_per_node,
+                every_value: false,
+                min_gain,
+                missing,
+                worth_sharing: i64::MAX,
+                seed: 7,
+            }
+        },
+    )
 }
 
 impl Case {
