@@ -109,6 +109,22 @@ fn all_commands_take_the_models() {
 }
 
 #[test]
+fn the_examples_of_the_manual_run() {
+    let room = room();
+    let root = std::path::Path::new(crate::support::ROOT);
+    for name in ["train", "vali"] {
+        let text = root.join("sample_data").join(format!("{name}.txt"));
+        run(room.path(), &format!("convert {} --output {name}", text.display())).ok();
+    }
+    let manual = fs::read_to_string(root.join("docs/rankers.md")).unwrap();
+    let examples: Vec<&str> = manual.lines().filter_map(|line| line.strip_prefix("    planetree ")).collect();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        run(room.path(), &format!("--quiet {example}")).ok();
+    }
+}
+
+#[test]
 fn coordinate_ascent_is_at_least_as_good_as_fastrank() {
     let room = room();
     let at = room.path();
@@ -159,8 +175,15 @@ fn bad_input_is_refused() {
                 "--preset adarank --data real --set train_metric=map --set convention=relevant=from:1000,map_empty=skip",
                 "map is undefined for all queries",
             ),
-            ("--preset rankboost --data real --set max_depth=3", "leaf=weak_ranker"),
-            ("--preset rankboost --data real --set objective=squared", "rankboost"),
+            (
+                "--preset rankboost --data real --set max_depth=3",
+                "leaf=weak_ranker needs trees with two leaves",
+            ),
+            ("--preset rankboost --data real --set lambda_l2=1", "has no regularisation"),
+            (
+                "--preset mart --data real --set split_by=sum",
+                "split_by = sum is only for objective = rankboost",
+            ),
             ("--preset mart --data real --set train_metric=map", "boosting does not use train_metric"),
         ],
     );

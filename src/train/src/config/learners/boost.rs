@@ -284,10 +284,12 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
     }
     check_rankboost(settings, raw)?;
     let steps = (raw.boost.split_by, raw.boost.leaf);
-    if steps == (SplitBy::Gradient, LeafStep::Mean) && raw.objective.lambda_l2 > 0.0 {
+    let is_unregularised =
+        matches!(steps, (SplitBy::Gradient, LeafStep::Mean) | (SplitBy::Sum, LeafStep::WeakRanker));
+    if is_unregularised && raw.objective.lambda_l2 > 0.0 {
         return Err(settings.fault(
             "lambda_l2",
-            "split_by=gradient with leaf=mean has no regularisation",
+            &format!("split_by={} with leaf={} has no regularisation", steps.0.name(), steps.1.name()),
             "remove it, or set split_by=newton or leaf=newton",
         ));
     }
