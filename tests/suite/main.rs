@@ -33,6 +33,7 @@ mod parts;
 mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;
+mod plan_references;
 mod real_data;
 mod replace;
 mod report;

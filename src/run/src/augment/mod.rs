@@ -24,6 +24,17 @@ pub enum AugmentColumn {
     Cumulative,
 }
 
+impl AugmentColumn {
+    /// Returns the value of `--columns`.
+    pub fn name(self) -> &'static str {
+        match self {
+            AugmentColumn::Score => "score",
+            AugmentColumn::Classes => "classes",
+            AugmentColumn::Cumulative => "cumulative",
+        }
+    }
+}
+
 /// A model whose scores become features.
 #[derive(Debug)]
 pub struct ScoringModel {
@@ -53,6 +64,14 @@ pub struct AugmentRequest<'a> {
 /// Augments a dataset. Returns the manifest of the new dataset, whose last features are the new ones, and warnings for
 /// the user.
 pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(Manifest, Vec<String>)> {
+    let repeated = |(place, column): (usize, &AugmentColumn)| request.columns[..place].contains(column);
+    if let Some((_, column)) = request.columns.iter().enumerate().find(|entry| repeated(*entry)) {
+        let name = column.name();
+        return Err(Error::usage(
+            format_args!("--columns lists {name} twice"),
+            format_args!("list {name} once"),
+        ));
+    }
     let columns = request.models.iter().map(|model| ModelColumns::open(model, request.columns, reader));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = columns.iter().flat_map(|columns| columns.names.iter().cloned()).collect();
@@ -89,17 +108,17 @@ impl ModelColumns {
         let classes = content.classes();
         let mut sources = Vec::new();
         for column in columns {
-            let (prefix, option) = match column {
+            let prefix = match column {
                 AugmentColumn::Score => {
                     sources.push(None);
                     continue;
                 }
-                AugmentColumn::Classes => ("class.", "classes"),
-                AugmentColumn::Cumulative => ("cumulative.", "cumulative"),
+                AugmentColumn::Classes => "class.",
+                AugmentColumn::Cumulative => "cumulative.",
             };
             let Some(classes) = &classes else {
                 return Err(Error::usage(
-                    format_args!("--columns {option}: {} has no class probabilities", model.name),
+                    format_args!("--columns {}: {} has no class probabilities", column.name(), model.name),
                     "use --columns score, or a model trained with target=ordinal",
                 ));
             };

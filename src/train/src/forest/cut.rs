@@ -98,8 +98,8 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let least = match rules.candidates {
             // Random cuts need not have a positive gain.
             ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
-            // If all rows have the same label, scores differ only by rounding errors.
-            _ => before + rules.min_gain.max(before.abs() * 1e-12),
+            // A gain within the rounding error is none.
+            _ => before + rules.min_gain.max(before.abs() * 1e-12).max(criterion.gain_error(&total)),
         };
         BestForestCut { criterion, rules, total, least, found: None }
     }

@@ -314,3 +314,28 @@ fn mean_over_orders(documents: &[(u8, f32)], variant: &NdcgVariant) -> f64 {
         .collect();
     allowed.iter().map(|order| dcg(order) / dcg(&best)).sum::<f64>() / allowed.len() as f64
 }
+
+#[test]
+fn trees_optimise_every_metric() {
+    // The feature equals the label, so that a split improves every metric.
+    let labels = [0.0, 1.0, 2.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0].to_vec();
+    let case = Case { columns: vec![labels.clone()], labels, bounds: vec![0, 6, 12], weights: None };
+    let data = case.data(1, MissingPolicy::Zero);
+    let (codes, rows) = (codes_of(&data), all_rows(&data));
+    for name in ["err", "map", "mrr", "p@1", "recall@2", "auc", "tau"] {
+        let rules = ListwiseRules {
+            variant: MeasureVariant::averaged(name.parse().unwrap(), &Convention::default()),
+            order: LeafOrder::Breadth,
+            depth: u32::MAX,
+            min_rows: 1,
+            min_to_split: 2,
+            queries_per_node: 1.0,
+            every_value: false,
+            min_gain: 0.0,
+            worth_sharing: i64::MAX,
+            seed: 7,
+        };
+        let tree = grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
+        assert!(tree.tree.nodes[0].split.is_some(), "{name}");
+    }
+}
