@@ -332,6 +332,7 @@ fn trees_optimise_every_metric() {
             queries_per_node: 1.0,
             every_value: false,
             min_gain: 0.0,
+            missing: MissingSides::Either,
             worth_sharing: i64::MAX,
             seed: 7,
         };
