@@ -89,8 +89,8 @@ fn all_commands_take_the_models() {
         let json = described(room.path(), preset);
         let kind = if preset == "rankboost" { "trees" } else { "linear" };
         assert_eq!(json["parts"][0]["kind"], kind, "{preset}");
-        run(room.path(), &format!("--quiet predict --model {preset} --data vali --output p.{preset}")).ok();
-        run(room.path(), &format!("--quiet evaluate --predictions p.{preset}")).ok();
+        run(room.path(), &format!("--quiet predict --model {preset} --data vali --output predicted-{preset}")).ok();
+        run(room.path(), &format!("--quiet evaluate --predictions predicted-{preset}")).ok();
         run(room.path(), &format!("describe {preset} --permutation vali")).ok();
         let settings = format!("--set {settings} --folds 3 --output folds-{preset}");
         run(room.path(), &format!("--quiet cv --data many --preset {preset} {settings}")).ok();
@@ -100,7 +100,7 @@ fn all_commands_take_the_models() {
         models.push_str(&format!(" {preset}"));
     }
     run(room.path(), &format!("--quiet blend{models} --data vali --normalise z --output blended")).ok();
-    run(room.path(), "--quiet predict --model blended --data vali --output p.blended").ok();
+    run(room.path(), "--quiet predict --model blended --data vali --output predicted-blended").ok();
     run(room.path(), "--quiet report . --output report.html").ok();
     // Two-leaf trees are exported like others; linear functions are refused by name.
     run(room.path(), "export rankboost --format lightgbm --output exported.txt").ok();
@@ -172,7 +172,7 @@ fn bad_input_is_refused() {
             ("--preset adarank --data real --set line_steps=3", "AdaRank does not use line_steps"),
             ("--preset adarank --data real --set target=ordinal", "has no probabilities of classes"),
             (
-                "--preset adarank --data real --set train_metric=map --set convention=relevant=from:1000,map_empty=skip",
+                "--preset adarank --data real --set train_metric=map --set convention=relevant=1000,map_empty=skip",
                 "map is undefined for all queries",
             ),
             (

@@ -12,26 +12,13 @@
 //!
 //! A weight is a product of a factor of i and a factor of j, so pairs are never listed.
 
-use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
-use planetree_data::source::LabelledRows;
+use super::{Gradients, Objective, Query, QueryBuffers};
 
 /// The RankBoost objective.
 #[derive(Debug)]
 pub struct RankBoost;
 
 impl Objective for RankBoost {
-    fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
-        let has_pair =
-            |rows: &LabelledRows| rows.queries().any(|query| self.has_gradient(&rows.labels[query]));
-        if rows.iter().any(has_pair) {
-            return Ok(());
-        }
-        Err(LabelProblem::new(
-            "no query has documents with different labels: there are no pairs to learn from",
-            "train on queries with documents of different labels",
-        ))
-    }
-
     fn gradients(&self, query: &Query<'_>, _buffers: &mut QueryBuffers, out: Gradients<'_>) {
         let Query { labels, scores, .. } = *query;
         let mut order: Vec<usize> = (0..labels.len()).collect();

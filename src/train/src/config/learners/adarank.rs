@@ -72,7 +72,7 @@ pub(super) const NO_START: Refusal = Refusal {
 /// Why a learner that optimises a metric cannot learn classes.
 pub(super) const NO_CLASSES: Refusal = Refusal {
     problem: "a ranker of train_metric has no probabilities of classes",
-    remedy: "remove target, or use another ensemble",
+    remedy: "use another ensemble",
 };
 
 impl LearnerConfig for AdaRankParameters {
