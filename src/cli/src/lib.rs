@@ -7,11 +7,13 @@ mod cluster;
 mod compare;
 mod completions;
 mod convert;
+mod cost;
 mod cv;
 mod describe;
 mod evaluate;
 mod exchange;
 mod execution;
+mod exit_options;
 mod help;
 mod logging;
 mod names;
@@ -76,6 +78,7 @@ enum Command {
     Cv(Box<cv::CvArguments>),
     Blend(blend::BlendArguments),
     Augment(augment::AugmentArguments),
+    Cost(cost::CostArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
@@ -124,6 +127,7 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         Command::Blend(arguments) => blend::run(&arguments, quiet),
         Command::Augment(arguments) => augment::run(&arguments, quiet),
+        Command::Cost(arguments) => cost::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),

@@ -94,7 +94,7 @@ impl Pool {
 /// Pools are equal if they have the same documents, in any order.
 impl PartialEq for Pool {
     fn eq(&self, other: &Self) -> bool {
-        self.rules == other.rules && self.sorted() == other.sorted()
+        (self.rules == other.rules || self.is_empty()) && self.sorted() == other.sorted()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Implements `planetree describe`.
 
+mod costs;
 mod dataset;
 mod differences;
 mod folds;
@@ -93,6 +94,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
+        TableKind::Costs => costs::describe(&table)?,
     };
     arguments.json.print(|| description.text, || description.json)
 }

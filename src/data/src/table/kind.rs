@@ -24,11 +24,13 @@ pub enum TableKind {
     /// Ranking quality of single trees while they grow: one row per tree, data split (such as `train`) and number of
     /// splits in the tree.
     Strength,
+    /// Quality against cost with early exits: one row per percentage of exits and number of trees.
+    Costs,
 }
 
 impl TableKind {
     /// All kinds of tables.
-    pub const ALL: [TableKind; 9] = [
+    pub const ALL: [TableKind; 10] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
@@ -38,6 +40,7 @@ impl TableKind {
         TableKind::Trials,
         TableKind::Steps,
         TableKind::Strength,
+        TableKind::Costs,
     ];
 
     /// Returns the name of the kind, as stored in the metadata of the file.
@@ -52,6 +55,7 @@ impl TableKind {
             TableKind::Trials => "trials",
             TableKind::Steps => "steps",
             TableKind::Strength => "strength",
+            TableKind::Costs => "costs",
         }
     }
 
@@ -72,6 +76,7 @@ impl TableKind {
             TableKind::Trials => "trials of a search",
             TableKind::Steps => "steps of a pipeline run",
             TableKind::Strength => "tree strengths",
+            TableKind::Costs => "quality against cost",
         }
     }
 
@@ -99,6 +104,7 @@ impl TableKind {
                 (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], &[])
             }
             TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
+            TableKind::Costs => (&["exit_percent", "trees", "documents", "cost", "tree_cost"], &[""]),
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
@@ -120,6 +126,7 @@ impl TableKind {
             TableKind::Trials => "use the trials.parquet written by `planetree cv --search`",
             TableKind::Steps => "use the steps.parquet written by `planetree run`",
             TableKind::Strength => "use a file written by `planetree train --strength`",
+            TableKind::Costs => "use a file written by `planetree cost`",
         }
     }
 }

@@ -136,7 +136,8 @@ impl Results {
             && Some(self.values.len()) == queries.checked_mul(self.width)
             && [self.dcg.len(), self.ideal_dcg.len(), self.segments.len()].into_iter().all(fits)
             && (self.pool.is_empty()
-                || self.pool.len() as u64 == self.documents.iter().map(|count| u64::from(*count)).sum::<u64>())
+                || self.pool.len() as u64
+                    == self.documents.iter().map(|count| u64::from(*count)).sum::<u64>())
     }
 
     /// Returns the value of a pooled metric over the documents of some queries; `None` if it is undefined.

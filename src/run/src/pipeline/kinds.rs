@@ -149,6 +149,13 @@ pub(super) const KINDS: &[StepKind] = &[
         prints: Prints::Nothing,
     },
     StepKind {
+        name: "cost",
+        positional: None,
+        inputs: &[input("model"), input("data"), input("costs")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
+    },
+    StepKind {
         name: "sql",
         positional: Some("run"),
         inputs: &[named("table"), input("file"), input("run")],

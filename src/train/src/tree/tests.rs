@@ -264,7 +264,7 @@ proptest! {
         let rules = rules_of(rows);
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
-        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
+        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let bits = scale(rows).count_bits;
@@ -384,7 +384,7 @@ proptest! {
             let choice = FeatureChoice::draw(
                 crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
             let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
-            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None };
             let mut sets = sets(&data, &targets);
             let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
             let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
@@ -466,7 +466,7 @@ fn grown_with<C: Cell>(
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
     let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
-    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
+    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000, penalties: None };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()
