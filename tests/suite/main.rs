@@ -10,6 +10,7 @@ mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_jobs;
 mod compare;
+mod cost;
 mod crash;
 mod cv;
 mod damage;

@@ -6,6 +6,7 @@ mod differences;
 mod folds;
 mod metrics;
 mod model;
+mod model_costs;
 mod permutation;
 mod predictions;
 mod rounds;

@@ -87,7 +87,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "train",
         positional: None,
-        inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
+        inputs: &[input("data"), named("valid"), input("config"), input("start_model"), input("costs")],
         outputs: &[
             output("model", ".parquet"),
             on_request("rounds"),

@@ -216,7 +216,7 @@ impl RawParameters {
             num_trees: self.num_trees,
             seed: self.seed,
             missing: self.missing,
-            metrics: self.metrics,
+            metrics: self.metrics.into_iter().map(|metric| self.convention.meant(metric)).collect(),
             convention: self.convention,
             label_map: self.label_map,
             early_stopping_rounds: self.early_stopping_rounds,

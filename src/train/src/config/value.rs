@@ -54,7 +54,15 @@ impl Key {
             }
             KeyKind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
             KeyKind::Metric { set, .. } => {
-                return text.parse().map(|metric| set(parameters, metric)).map_err(ValueError::of);
+                let metric: Metric = text.parse().map_err(ValueError::of)?;
+                if metric.is_pooled() {
+                    return Err(ValueError {
+                        problem: format!("{metric} has no value for a single query"),
+                        remedy: "choose a metric that has one, such as auc".to_owned(),
+                    });
+                }
+                set(parameters, metric);
+                return Ok(());
             }
             KeyKind::LabelGain => {
                 // Lists from TOML are separated by commas, but gain tables by colons.
