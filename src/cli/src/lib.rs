@@ -15,6 +15,7 @@ mod exchange;
 mod execution;
 mod exit_options;
 mod help;
+mod impute;
 mod logging;
 mod names;
 mod options;
@@ -28,6 +29,7 @@ mod remote;
 mod report;
 mod run;
 mod sample;
+mod select;
 #[cfg(feature = "sql")]
 mod sql;
 mod stats;
@@ -79,6 +81,8 @@ enum Command {
     Blend(blend::BlendArguments),
     Augment(augment::AugmentArguments),
     Cost(cost::CostArguments),
+    Impute(impute::ImputeArguments),
+    Select(select::SelectArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
@@ -128,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Blend(arguments) => blend::run(&arguments, quiet),
         Command::Augment(arguments) => augment::run(&arguments, quiet),
         Command::Cost(arguments) => cost::run(&arguments, quiet),
+        Command::Impute(arguments) => impute::run(&arguments, quiet),
+        Command::Select(arguments) => select::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),

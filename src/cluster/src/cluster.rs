@@ -17,10 +17,7 @@ use planetree_data::source::LabelledData;
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
-use planetree_train::config::{
-    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
-    ObjectiveParameters, PairwiseLoss, Parameters, Target,
-};
+use planetree_train::config::{BoostSettings, ForestSettings, LearnerParameters, Parameters, Target};
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell, WorkerShares};
 use planetree_train::tree::WorkerBounds;
 use planetree_train::{Backend, EncodedJob, TrainRequest};
@@ -153,24 +150,6 @@ impl Cluster {
     }
 }
 
-/// Checks whether a cluster supports training with these boosting parameters. If not, returns the name of an
-/// unsupported feature as an error.
-fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
-    match boost.candidates {
-        BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
-        BoostCandidates::Exact => return Err("a model with exact candidates"),
-    }
-    if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
-        && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
-    {
-        return Err("an unbiased objective");
-    }
-    match boost.base_score {
-        BaseScore::Feature(_) => Err("a model initialised from a feature"),
-        BaseScore::Auto | BaseScore::Constant(_) => Ok(()),
-    }
-}
-
 /// Assigns the workers of streaming histograms to the shares of a dataset. Returns `None` if workers build no
 /// histograms of their own.
 fn worker_shares(
@@ -194,7 +173,7 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "remove --cluster, or set value_groups above 0",
+            "remove --cluster, or group values: value_groups=255 for streaming candidates, max_bin=255 for a forest",
         ));
     }
     Ok(())
@@ -220,17 +199,9 @@ impl Backend for Cluster {
             ))
         };
         for stage in &request.plan.stages {
-            match &stage.learner {
-                LearnerParameters::Boost(boost) => check_boost(boost).or_else(refuse)?,
-                LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
-                    return refuse("a pairwise forest");
-                }
-                LearnerParameters::Forest(_) if request.out_of_bag || request.strength => {
-                    return refuse(
-                        "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
-                    );
-                }
-                LearnerParameters::Forest(_) | LearnerParameters::Linear(_) => {}
+            let has_extras = request.out_of_bag || request.strength;
+            if let Some(what) = stage.learner.config().refuses_cluster(has_extras) {
+                return refuse(what);
             }
         }
         if request.plan.stages.len() > 1 {

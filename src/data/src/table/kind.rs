@@ -26,11 +26,15 @@ pub enum TableKind {
     Strength,
     /// Quality against cost with early exits: one row per percentage of exits and number of trees.
     Costs,
+    /// How much the rows of a dataset resemble those of another one: one row per document.
+    Likeness,
+    /// Features whose missing values were filled: one row per feature.
+    Filled,
 }
 
 impl TableKind {
     /// All kinds of tables.
-    pub const ALL: [TableKind; 10] = [
+    pub const ALL: [TableKind; 12] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
@@ -41,6 +45,8 @@ impl TableKind {
         TableKind::Steps,
         TableKind::Strength,
         TableKind::Costs,
+        TableKind::Likeness,
+        TableKind::Filled,
     ];
 
     /// Returns the name of the kind, as stored in the metadata of the file.
@@ -56,6 +62,8 @@ impl TableKind {
             TableKind::Steps => "steps",
             TableKind::Strength => "strength",
             TableKind::Costs => "costs",
+            TableKind::Likeness => "likeness",
+            TableKind::Filled => "filled",
         }
     }
 
@@ -77,6 +85,8 @@ impl TableKind {
             TableKind::Steps => "steps of a pipeline run",
             TableKind::Strength => "tree strengths",
             TableKind::Costs => "quality against cost",
+            TableKind::Likeness => "likeness to a dataset",
+            TableKind::Filled => "filled features",
         }
     }
 
@@ -105,6 +115,10 @@ impl TableKind {
             }
             TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
             TableKind::Costs => (&["exit_percent", "trees", "documents", "cost", "tree_cost"], &[""]),
+            TableKind::Likeness => (&["query_id", "doc_id", "label", "fold", "likeness", "rank"], &[]),
+            TableKind::Filled => {
+                (&["feature", "present", "missing", "mean", "filled_mean", "error", "r2", "sweeps"], &[])
+            }
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
@@ -127,6 +141,8 @@ impl TableKind {
             TableKind::Steps => "use the steps.parquet written by `planetree run`",
             TableKind::Strength => "use a file written by `planetree train --strength`",
             TableKind::Costs => "use a file written by `planetree cost`",
+            TableKind::Likeness => "use the likeness.parquet written by `planetree select`",
+            TableKind::Filled => "use a file written by `planetree impute --filled`",
         }
     }
 }

@@ -163,6 +163,7 @@ impl Fold<'_> {
             objective: None,
             best_for: Vec::new(),
             costs: None,
+            common_features: false,
             backend: None,
         };
         let outcome = train(&request, observer)?;

@@ -73,7 +73,13 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "convert",
         positional: Some("input"),
-        inputs: &[input("input"), input("names"), input("categories_from"), input("column_description")],
+        inputs: &[
+            input("input"),
+            input("names"),
+            input("categories_from"),
+            input("common_features"),
+            input("column_description"),
+        ],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
     },
@@ -154,6 +160,20 @@ pub(super) const KINDS: &[StepKind] = &[
         inputs: &[input("model"), input("data"), input("costs")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
+    },
+    StepKind {
+        name: "impute",
+        positional: None,
+        inputs: &[input("data"), input("like")],
+        outputs: &[output("output", ""), on_request("filled")],
+        prints: Prints::Always,
+    },
+    StepKind {
+        name: "select",
+        positional: None,
+        inputs: &[input("source"), input("like")],
+        outputs: &[output("output", "")],
+        prints: Prints::Nothing,
     },
     StepKind {
         name: "sql",

@@ -8,10 +8,12 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
+use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartUpdate, Scores, SplitCosts, StageContext, TrainRequest, TreeStart, diverged_on, misfit, no_split,
+    PartSettings, PartUpdate, Scores, SplitCosts, StageContext, TrainRequest, TreeStart, diverged_on, misfit,
+    no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
@@ -23,30 +25,39 @@ use planetree_base::progress::Meter;
 use planetree_metric::Metric;
 use planetree_model::model::{Family, PartFamily, Tree};
 use prepare::PreparedBoosting;
-pub use prepare::bytes_per_row;
 use spin_guard::SpinGuard;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Creates the learner of a boosted part, and the part before its first round.
-pub fn learner<'a>(
-    context: &StageContext<'a>,
-    parameters: &'a BoostSettings,
-    input: &'a MemberInput,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    prepare::note_workers(parameters, &input.data.rows, observer);
-    let prepared = prepare::prepare(context, parameters, input)?;
-    let start = PartFamily::Trees(prepared.start.clone());
-    let mut costs =
-        SplitCosts::new(context.request.costs.as_ref(), Some(1), context.features, &context.request.place())?;
-    if let Some(costs) = &mut costs {
-        costs.pay(prepared.start.used_features().into_iter());
+impl PartSettings for BoostSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let parameters = self;
+        prepare::note_workers(parameters, &input.data.rows, observer);
+        let prepared = prepare::prepare(context, parameters, input)?;
+        let start = PartFamily::Trees(prepared.start.clone());
+        let request = context.request;
+        let mut costs = SplitCosts::new(request.costs.as_ref(), Some(1), context.features, &request.place())?;
+        if let Some(costs) = &mut costs {
+            costs.pay(prepared.start.used_features().into_iter());
+        }
+        Ok(match prepared.traits.weighted {
+            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared, costs))),
+            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared, costs))),
+        })
     }
-    Ok(match prepared.traits.weighted {
-        true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared, costs))),
-        false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared, costs))),
-    })
+
+    fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64 {
+        members * prepare::bytes_per_row(request, self)
+    }
+
+    fn logs_error(&self, request: &TrainRequest) -> bool {
+        request.is_squared_error(self)
+    }
 }
 
 /// Grows one tree per round from the gradients of the current scores.
@@ -246,6 +257,7 @@ fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> Spl
         min_to_split: learner.tree.min_data_to_split as i64,
         min_weight: learner.min_sum_hessian,
         min_gain: learner.tree.min_gain,
+        missing: MissingSides::of(parameters.missing),
         split: match learner.split_by {
             SplitBy::Newton => newton,
             SplitBy::Gradient => least_squares,

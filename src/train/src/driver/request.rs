@@ -63,6 +63,8 @@ pub struct TrainRequest {
     pub best_for: Vec<Metric>,
     /// The costs of features. `None` means that all features are free.
     pub costs: Option<CostSettings>,
+    /// Whether to train only on the features that all datasets of `data` have.
+    pub common_features: bool,
     /// The backend that holds the rows. `None` means this process.
     pub backend: Option<Arc<dyn Backend>>,
 }
@@ -85,6 +87,7 @@ impl TrainRequest {
             objective: None,
             best_for: Vec::new(),
             costs: None,
+            common_features: false,
             backend: None,
         }
     }

@@ -54,6 +54,15 @@ impl Learner for LinearLearner<'_> {
 
     fn start(&mut self, _round: u32) -> Result<()> {
         let current = self.problem.evaluate(&self.jobs, self.function.clone())?;
+        if !self.problem.penalties_are_finite() {
+            return Err(Error::usage(
+                format_args!(
+                    "lambda_l2 = {:e} is too large: the penalty overflows",
+                    self.problem.parameters.lambda_l2
+                ),
+                "lower lambda_l2; at the scale of the features, 1 is already strong",
+            ));
+        }
         if !current.is_finite() {
             return Err(Error::place(
                 self.request.place(),
@@ -119,6 +128,15 @@ impl Learner for LinearLearner<'_> {
 
     fn end_note(&self, rounds: u32) -> String {
         format!("converged after {rounds} rounds")
+    }
+
+    fn limit_note(&self, rounds: u32) -> Option<String> {
+        let current = self.current.as_ref().filter(|current| !current.is_minimum())?;
+        Some(format!(
+            "the weights did not converge in {rounds} rounds: a further step would lower the loss by about {:.1e} of it; \
+             raise num_trees, or set a larger lambda_l2 if the classes can be separated",
+            current.possible_gain()
+        ))
     }
 
     fn no_split(&self) -> Error {

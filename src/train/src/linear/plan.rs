@@ -6,9 +6,9 @@
 //! converts it to the weights of the normalised features.
 
 use super::rows::FeatureRange;
-use super::solve::{entries, entry};
 use super::sums::{FixedSums, SumScale};
 use crate::config::LinearLoss;
+use planetree_base::symmetric::{entries, entry};
 use planetree_model::family::linear::FeatureNormaliser;
 use planetree_model::model::{FeatureNormalisation, LinearFunction, LinearTerm};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,8 @@ use super::runner::LinearJobs;
 use super::sums::SumScale;
 use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
 use crate::driver::{
-    Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationSet, mean_of,
+    FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, TrainRequest,
+    ValidationSet, mean_of,
 };
 use crate::objective::objective;
 use planetree_base::error::{Error, Result};
@@ -17,42 +18,53 @@ use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
 use planetree_metric::Mean;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
+use std::sync::Arc;
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-pub const BYTES_PER_ROW: u64 = 24;
+const BYTES_PER_ROW: u64 = 24;
 
-/// Creates the learner of a linear model, and the part before its first round.
-pub fn learner<'a>(
-    context: &StageContext<'a>,
-    settings: &'a LinearSettings,
-    input: &'a MemberInput,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    let request = context.request;
-    let rows = &input.data.rows;
-    let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
-    let jobs = jobs(context, settings, input)?;
-    let plan = plan(context, settings, input, &jobs, observer)?;
-    let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
-    let function = plan.function(&intercept);
-    let sets = context.validation.iter().enumerate().map(|(number, set)| {
-        let start = input.start.as_ref().map(|start| start.validation[number].clone());
-        ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
-    });
-    let learner = LinearLearner {
-        request,
-        problem: Problem {
-            plan,
-            parameters: &settings.learner,
-            metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
-        },
-        jobs,
-        features: context.features.to_vec(),
-        validation: sets.collect(),
-        function: function.clone(),
-        current: None,
-    };
-    Ok((PartFamily::Linear(function), Box::new(learner)))
+impl PartSettings for LinearSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let settings = self;
+        let request = context.request;
+        let rows = &input.data.rows;
+        let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
+        let jobs = jobs(context, settings, input)?;
+        let plan = plan(context, settings, input, &jobs, observer)?;
+        let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
+        let function = plan.function(&intercept);
+        let sets = context.validation.iter().enumerate().map(|(number, set)| {
+            let start = input.start.as_ref().map(|start| start.validation[number].clone());
+            ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
+        });
+        let learner = LinearLearner {
+            request,
+            problem: Problem {
+                plan,
+                parameters: &settings.learner,
+                metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
+            },
+            jobs,
+            features: context.features.to_vec(),
+            validation: sets.collect(),
+            function: function.clone(),
+            current: None,
+        };
+        Ok((PartFamily::Linear(function), Box::new(learner)))
+    }
+
+    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
+        members * BYTES_PER_ROW
+    }
+
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        false
+    }
 }
 
 /// Returns the score of all rows before the first round: the best constant. Returns an error if the loss cannot learn
@@ -88,18 +100,27 @@ fn jobs<'a>(
         let start = input.start.as_ref()?;
         Some(partitions.map(|partition| start.training.partition(partition).to_vec()).collect())
     };
-    let read = move |partitions: std::ops::Range<usize>| {
-        let numbers: Vec<usize> = partitions.clone().collect();
-        let rows = LinearRows::read(source, &numbers, settings, None)?;
-        rows.with_rows(&input.data.rows[partitions.clone()], offsets(partitions), settings)
+    let read_values = move |partitions: std::ops::Range<usize>| {
+        let read = LinearRows::read(source, &partitions.collect::<Vec<usize>>(), settings, None)?;
+        Ok(read.values().clone())
     };
-    let bytes = 4 * source.values_count() * context.members as u64;
+    let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>| {
+        let rows = &input.data.rows[partitions.clone()];
+        LinearRows::with_values(rows, values, offsets(partitions), settings)
+    };
+    let bytes = 4 * source.values_count();
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
     let fits = input.data.is_in_memory() && request.memory_limit.is_none_or(|limit| bytes <= limit / 2);
     if fits {
-        return Ok(LinearJobs::Memory { source, rows: read(0..source.partitions())? });
+        let all = 0..source.partitions();
+        let values = context.values.get_or_read(|| read_values(all.clone()))?;
+        return Ok(LinearJobs::Memory { source, rows: rows(all, values)? });
     }
-    Ok(LinearJobs::Streamed { source, read: Box::new(move |partition| read(partition..partition + 1)) })
+    let read = move |partition: usize| {
+        let partitions = partition..partition + 1;
+        rows(partitions.clone(), read_values(partitions)?)
+    };
+    Ok(LinearJobs::Streamed { source, read: Box::new(read) })
 }
 
 /// Finds the ranges, means and deviations of all features.

@@ -1,6 +1,7 @@
 //! Scores splits, and finds the best cut of a feature in its histogram.
 
 use super::cell::{Cell, GradientSums, Scale, exact};
+use crate::bins::MissingSides;
 use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub struct SplitRules {
     pub min_to_split: i64,
     /// Minimum gain; the gain of a split must be above it.
     pub min_gain: f64,
+    /// The sides that missing values may be on.
+    pub missing: MissingSides,
     /// Divisor of the squared gradients that score a split.
     pub split: Divisor,
     /// Divisor of the gradients in the value of a leaf.
@@ -105,15 +108,15 @@ impl SplitRules {
         sums.count >= self.min_data.max(1).saturating_mul(2).max(self.min_to_split)
     }
 
-    /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on both sides.
+    /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on all allowed sides.
     pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: GradientSums) -> Option<Cut> {
         let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
         let before = self.score(total);
         let mut best = BestCut { cut: None, score: self.threshold(before) };
         let totals = NodeTotals::of(self, total);
         match self.split {
-            Divisor::Weight { .. } => totals.scan_both::<C, false>(bins, missing, &mut best),
-            Divisor::Rows => totals.scan_both::<C, true>(bins, missing, &mut best),
+            Divisor::Weight { .. } => totals.scan_sides::<C, false>(bins, (self.missing, missing), &mut best),
+            Divisor::Rows => totals.scan_sides::<C, true>(bins, (self.missing, missing), &mut best),
         }
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
     }
@@ -180,15 +183,40 @@ impl NodeTotals {
         }
     }
 
-    /// Tries all cuts, with missing values on either side. Sums are divided by rows or by weights.
-    fn scan_both<C: Cell, const BY_ROWS: bool>(&self, bins: &[C], missing: Option<C>, best: &mut BestCut) {
+    /// Tries all cuts, with missing values on the allowed sides. Sums are divided by rows or by weights.
+    fn scan_sides<C: Cell, const BY_ROWS: bool>(
+        &self,
+        bins: &[C],
+        (sides, missing): (MissingSides, Option<C>),
+        best: &mut BestCut,
+    ) {
         dispatch!(Level::new(), _ => {
+            if sides == MissingSides::Left {
+                if missing.is_some() {
+                    self.scan_apart::<C, BY_ROWS>(bins, best);
+                }
+                self.scan::<C, BY_ROWS>(bins, missing.unwrap_or_default(), true, best);
+                return;
+            }
+            // A cut after the last bin is a candidate too: it separates missing values from all others.
             self.scan::<C, BY_ROWS>(bins, C::default(), false, best);
-            if let Some(missing) = missing {
-                // A cut after the last bin is a candidate too: it separates missing values from all others.
+            if let (MissingSides::Either, Some(missing)) = (sides, missing) {
                 self.scan::<C, BY_ROWS>(bins, missing, true, best);
             }
         });
+    }
+
+    /// Tries the cut after the last bin, with missing values on the right.
+    #[inline(always)]
+    fn scan_apart<C: Cell, const BY_ROWS: bool>(&self, bins: &[C], best: &mut BestCut) {
+        let mut values = C::default();
+        bins.iter().for_each(|bin| values.add(*bin));
+        let mut apart = BestCut { cut: None, score: best.score };
+        self.scan::<C, BY_ROWS>(&[values], C::default(), false, &mut apart);
+        if let Some(cut) = apart.cut {
+            let code = bins.len() as u32 - 1; // there is always a bin
+            *best = BestCut { cut: Some(Cut { code, ..cut }), score: apart.score };
+        }
     }
 
     /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.

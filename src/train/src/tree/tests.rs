@@ -14,7 +14,7 @@ use super::{
     CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
     StreamingSplits, WorkerBounds, WorkerRows,
 };
-use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
+use crate::bins::{BinOptions, BinnedData, MissingSides, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
 use planetree_base::error::Result;
 use proptest::prelude::*;
@@ -232,6 +232,7 @@ proptest! {
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
         costs in prop::collection::vec(0u8..5, 40),
+        missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
@@ -246,7 +247,7 @@ proptest! {
             sets
         };
         let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
-        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
+        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows) };
         let costs: Vec<f64> = columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
         for penalties in [None, Some(costs.as_slice())] {
             let mut sets = start();
@@ -463,6 +464,7 @@ fn rules_of(rows: usize) -> SplitRules {
         min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
+        missing: MissingSides::Either,
         split: Divisor::Weight { lambda: 0.5 },
         leaf: Divisor::Weight { lambda: 0.5 },
         scale: scale(rows),
@@ -550,10 +552,12 @@ impl Exhaustive<'_> {
             let bins = &data.binning.features[feature];
             let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
             for missing_left in [false, true] {
-                if missing_left && !rows.iter().any(missing) {
-                    continue;
-                }
                 for cut in 0..bins.bins() as u32 {
+                    let above = |row: &usize| !missing(row) && code(data, columns, feature, *row) > cut;
+                    let (some, apart) = (rows.iter().any(missing), !rows.iter().any(above));
+                    if !self.rules.missing.allow(missing_left, some, apart) {
+                        continue;
+                    }
                     let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
                         if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
                     });
@@ -581,6 +585,8 @@ impl Exhaustive<'_> {
         let net = split.gain - self.penalty(split.feature as usize);
         assert!((net - gain).abs() <= 1e-9 * gain.abs().max(before), "{net} instead of {gain}");
         let feature = split.feature as usize;
+        let some = rows.iter().any(|row| columns[feature][*row].is_nan());
+        assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));
         let goes_left = |row: &usize| {
             let value = columns[feature][*row];
             if value.is_nan() { split.missing_left } else { value <= split.threshold }
