@@ -49,6 +49,7 @@ const SHIPPED: [(&str, &str, &[&str]); 19] = [
     ),
     ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+    ("papers/thesis_cost", "--set trees=6 --set forest_trees=6 --set every=3", &["prec@5", "tree cost"]),
     (
         "papers/all_rankers",
         "--set presets=rankboost,adarank,coordinate-ascent",
