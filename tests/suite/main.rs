@@ -11,6 +11,7 @@ mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_jobs;
 mod compare;
+mod cost;
 mod crash;
 mod cv;
 mod damage;

@@ -5,9 +5,10 @@ use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_metric::Metric;
+use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_train::config::Parameters;
-use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
+use planetree_train::{CheckpointPlan, CostSettings, Every, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,6 +32,10 @@ impl TrainArguments {
         // Without a validation set the log contains the out-of-bag metrics of the forest.
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
+        let costs = self.costs.as_ref().map(|text| {
+            let table = CostTable::read(&store.locate(text)?)?;
+            CostSettings::new(self.cost_lambda, self.cost_batch, table)
+        });
         let cache = self.cache.clone().unwrap_or_else(|| default_cache(data.first()));
         Ok(TrainRequest {
             data,
@@ -46,6 +51,7 @@ impl TrainArguments {
             resume: self.resume,
             objective: None,
             best_for,
+            costs: costs.transpose()?,
             common_features: self.common_features,
             backend: None,
         })

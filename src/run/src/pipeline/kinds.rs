@@ -93,7 +93,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "train",
         positional: None,
-        inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
+        inputs: &[input("data"), named("valid"), input("config"), input("start_model"), input("costs")],
         outputs: &[
             output("model", ".parquet"),
             on_request("rounds"),
@@ -153,6 +153,13 @@ pub(super) const KINDS: &[StepKind] = &[
         inputs: &[input("data"), named("model")],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
+    },
+    StepKind {
+        name: "cost",
+        positional: None,
+        inputs: &[input("model"), input("data"), input("costs")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
     },
     StepKind {
         name: "impute",
