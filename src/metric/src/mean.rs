@@ -87,7 +87,7 @@ impl Mean {
     /// Serialises the mean, so that another process can merge it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let slots = self.sum.slots.iter().chain(&self.weights.slots).flat_map(|slot| slot.to_le_bytes());
-        let pool = self.metric.is_pooled().then(|| compact::to_bytes(&self.pool)).unwrap_or_default();
+        let pool = if self.metric.is_pooled() { compact::to_bytes(&self.pool) } else { Vec::new() };
         [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).chain(pool).collect()
     }
 

@@ -193,7 +193,7 @@ mod tests {
         let rows = [(1.0, 0.9, 1.0), (0.0, 0.1, 1.0), (1.0, 0.0, 1.0), (0.0, 0.5, 1.0)];
         let pool = pool_of(&rows, &Convention::default());
         assert_eq!(pool.value(&Metric::AucPooled), Some(0.5));
-        assert_eq!(pool.select([0..2].into_iter()).value(&Metric::AucPooled), Some(1.0));
-        assert_eq!(pool.select([2..4].into_iter()).value(&Metric::AucPooled), Some(0.0));
+        assert_eq!(pool.select(std::iter::once(0..2)).value(&Metric::AucPooled), Some(1.0));
+        assert_eq!(pool.select(std::iter::once(2..4)).value(&Metric::AucPooled), Some(0.0));
     }
 }

@@ -41,7 +41,7 @@ fn rows(queries: usize, draw: &mut Stream) -> Rows {
         bounds.push(bounds[bounds.len() - 1] + (draw.bits() % 9) as usize);
     }
     let count = bounds[bounds.len() - 1];
-    let mut value = || (draw.bits() % 5 > 0).then(|| (draw.bits() % 16) as f32 / 16.0);
+    let mut value = || (!draw.bits().is_multiple_of(5)).then(|| (draw.bits() % 16) as f32 / 16.0);
     let columns = (0..FEATURES).map(|_| Some((0..count).map(|_| value()).collect::<Float32Array>()));
     Rows { columns: columns.collect(), bounds }
 }
@@ -67,7 +67,7 @@ fn naively(model: &Model, rule: &EarlyExit, groups: &[Rows]) -> (Vec<f64>, Vec<u
     }
     let scopes = match rule.scope {
         ExitScope::Query => queries,
-        ExitScope::Pooled => vec![0..start],
+        ExitScope::Pooled => std::iter::once(0..start).collect(),
     };
     let all = |trees| groups.iter().flat_map(|rows| scores_with(model, trees, rows)).collect::<Vec<f64>>();
     let mut exits = vec![trees as u32; start];
