@@ -4,6 +4,7 @@
 
 mod augment;
 mod bad_input;
+mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -35,6 +36,7 @@ mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;
 mod plan_references;
+mod rankers;
 mod real_data;
 mod replace;
 mod report;

@@ -113,9 +113,12 @@ pub fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
             return;
         }
         if filled == features && change.is_finite() {
-            super::message(format_args!("sweep {sweep}: {features} features, change {change:.4}"));
+            super::message(format_args!(
+                "sweep {sweep}: {}, change {change:.4}",
+                counted(*features as u64, "feature")
+            ));
         } else if filled == features {
-            super::message(format_args!("sweep {sweep}: {features} features"));
+            super::message(format_args!("sweep {sweep}: {}", counted(*features as u64, "feature")));
         } else {
             tracing::info!("sweep {sweep}: {feature}, {filled} of {features}");
         }
@@ -131,14 +134,19 @@ pub fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
     arguments.json.print(|| text(&output, &imputed), || object(&output, &imputed))
 }
 
+/// Formats a number of things: "1 sweep", "2 sweeps".
+fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", shown_count(count), if count == 1 { "" } else { "s" })
+}
+
 fn text(output: &Location, imputed: &Imputed) -> String {
     let rows = shown_count(imputed.manifest.rows);
     let cells: u64 = imputed.features.iter().map(|feature| feature.missing).sum();
     let mut text = format!(
-        "{output}: {rows} rows, {} values of {} features filled in {} sweeps\n",
-        shown_count(cells),
-        imputed.features.len(),
-        imputed.sweeps
+        "{output}: {rows} rows; {} of {} filled in {}\n",
+        counted(cells, "value"),
+        counted(imputed.features.len() as u64, "feature"),
+        counted(imputed.sweeps.into(), "sweep"),
     );
     if imputed.features.is_empty() {
         return text;

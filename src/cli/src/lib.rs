@@ -1,6 +1,7 @@
 //! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
 mod augment;
+mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;

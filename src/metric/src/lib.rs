@@ -39,6 +39,7 @@ mod pool;
 mod precision;
 mod prepared;
 mod query;
+mod random_order;
 mod ranked;
 mod ranking;
 mod recall;
@@ -60,7 +61,7 @@ pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;
 pub use pool::Pool;
-pub use prepared::{Prepared, evaluate};
+pub use prepared::{Prepared, RankBuffers, evaluate};
 pub use query::{QueryRows, Unfit};
 
 /// A metric, with its depth if it has one. The depth `None` stands for the default depth of the convention, which is

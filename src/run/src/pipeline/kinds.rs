@@ -129,7 +129,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "compare",
         positional: Some("files"),
-        inputs: &[named("files")],
+        inputs: &[named("files"), input("data")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
     },

@@ -3,6 +3,8 @@
 mod gradients;
 mod local_worker;
 mod prepare;
+#[cfg(test)]
+mod rankboost_tests;
 mod spin_guard;
 mod whole_scores;
 
@@ -17,7 +19,7 @@ use crate::driver::{
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
-    Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
+    LeafRule, Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
     WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
@@ -261,10 +263,12 @@ fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> Spl
         split: match learner.split_by {
             SplitBy::Newton => newton,
             SplitBy::Gradient => least_squares,
+            SplitBy::Sum => Divisor::One,
         },
         leaf: match learner.leaf {
-            LeafStep::Newton => newton,
-            LeafStep::Mean => least_squares,
+            LeafStep::Newton => LeafRule::Quotient(newton),
+            LeafStep::Mean => LeafRule::Quotient(least_squares),
+            LeafStep::WeakRanker => LeafRule::WeakRanker,
         },
         scale,
     }

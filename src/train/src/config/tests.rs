@@ -218,7 +218,7 @@ fn presets_have_the_settings_of_their_papers() {
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
         "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic",
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, coordinate-ascent, adarank, adarank-map, rankboost",
     );
 }
 

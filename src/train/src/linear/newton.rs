@@ -79,7 +79,7 @@ impl Problem<'_> {
         let job = LinearSums { plan: self.plan.clone(), loss: self.loss().clone(), point };
         let totals = jobs.run(&job)?;
         let mut means = self.metrics.clone();
-        totals.add_means(&mut means)?;
+        totals.means.add_to(&mut means)?;
         let (mut objective, mut gradient, hessian) = self.plan.values(&totals.sums, &scales);
         let mut hessian = Symmetric::new(gradient.len(), hessian);
         for (feature, weight) in job.point.weights.iter().enumerate() {

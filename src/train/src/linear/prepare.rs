@@ -1,5 +1,6 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
+use super::descent::LossDescent;
 use super::jobs::{LinearMoments, LinearRanges};
 use super::learner::LinearLearner;
 use super::newton::Problem;
@@ -7,10 +8,10 @@ use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::LinearRows;
 use super::runner::LinearJobs;
 use super::sums::SumScale;
-use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
+use super::validation::LinearValidation;
+use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters, Parameters};
 use crate::driver::{
-    FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, TrainRequest,
-    ValidationSet, mean_of,
+    FeatureValues, Learner, MemberInput, Observer, PartSettings, StageContext, TrainRequest, mean_of,
 };
 use crate::objective::objective;
 use planetree_base::error::{Error, Result};
@@ -21,7 +22,7 @@ use planetree_model::model::{FeatureNormalisation, PartFamily};
 use std::sync::Arc;
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-const BYTES_PER_ROW: u64 = 24;
+pub const BYTES_PER_ROW: u64 = 24;
 
 impl PartSettings for LinearSettings {
     fn learner<'a>(
@@ -30,31 +31,21 @@ impl PartSettings for LinearSettings {
         input: &'a MemberInput,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-        let settings = self;
         let request = context.request;
-        let rows = &input.data.rows;
-        let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
-        let jobs = jobs(context, settings, input)?;
-        let plan = plan(context, settings, input, &jobs, observer)?;
+        let start =
+            start_score(self, &input.data.rows, input).map_err(|problem| problem.at(request.place()))?;
+        let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
+        let jobs = jobs(context, self, snapshot, input)?;
+        let plan = plan(context, self.learner.normalisation, input, &jobs, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
-        let sets = context.validation.iter().enumerate().map(|(number, set)| {
-            let start = input.start.as_ref().map(|start| start.validation[number].clone());
-            ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
-        });
-        let learner = LinearLearner {
-            request,
-            problem: Problem {
-                plan,
-                parameters: &settings.learner,
-                metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
-            },
-            jobs,
-            features: context.features.to_vec(),
-            validation: sets.collect(),
-            function: function.clone(),
-            current: None,
+        let problem = Problem {
+            plan,
+            parameters: &self.learner,
+            metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
+        let algorithm = LossDescent { request, problem, jobs, function: function.clone(), current: None };
+        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, input) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
 
@@ -84,16 +75,17 @@ fn start_score(
     Ok(if input.start.is_some() { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
-/// Reads the rows, or prepares to read them for every job if they do not fit in memory.
-fn jobs<'a>(
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
+/// as TOML, for other processes.
+pub fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
-    settings: &'a LinearSettings,
+    settings: &'a Parameters<L>,
+    snapshot: impl FnOnce() -> String,
     input: &'a MemberInput,
 ) -> Result<LinearJobs<'a>> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
     if let Some(backend) = &request.backend {
-        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone()));
-        return Ok(LinearJobs::remote(&**backend, parameters.to_toml()));
+        return Ok(LinearJobs::remote(&**backend, snapshot()));
     }
     // The labels may be those of a class.
     let offsets = move |partitions: std::ops::Range<usize>| {
@@ -124,15 +116,14 @@ fn jobs<'a>(
 }
 
 /// Finds the ranges, means and deviations of all features.
-fn plan(
+pub fn plan(
     context: &StageContext<'_>,
-    settings: &LinearSettings,
+    normalisation: FeatureNormalisation,
     input: &MemberInput,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
     let (source, rows) = (&context.sources.source, &input.data.rows);
-    let normalisation = settings.learner.normalisation;
     let is_word = |feature: &usize| source.has_words(*feature);
     let left_out: Vec<&str> =
         (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();

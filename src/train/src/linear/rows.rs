@@ -3,6 +3,7 @@
 
 use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::ranking::RankingCache;
 use super::sums::{FixedSums, SumScale};
 use crate::bins::rows_of;
 use crate::config::{LinearLoss, Parameters};
@@ -24,10 +25,13 @@ const QUERIES_PER_TASK: usize = 16;
 
 /// The rows of some partitions, with the values of all features.
 pub struct LinearRows {
-    rows: Vec<LabelledRows>,
+    pub(super) rows: Vec<LabelledRows>,
     /// The values, which the parts of a model share.
-    values: Arc<FeatureValues>,
-    metrics: Metrics,
+    pub(super) values: Arc<FeatureValues>,
+    /// The metrics that are logged.
+    pub(super) metrics: Metrics,
+    /// What jobs that rank the rows keep.
+    pub(super) ranking: RankingCache,
     /// The scores that training started from, by partition.
     offsets: Option<Vec<Vec<f64>>>,
 }
@@ -63,8 +67,8 @@ impl LinearRows {
         let (rows, values): (Vec<Vec<LabelledRows>>, _) =
             read.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let rows: Vec<LabelledRows> = rows.into_iter().flatten().collect();
-        let values = Arc::new(values);
-        Ok(LinearRows { metrics: Metrics::new(parameters, &rows)?, rows, values, offsets: None })
+        let (metrics, ranking) = (Metrics::new(parameters, &rows)?, RankingCache::default());
+        Ok(LinearRows { metrics, rows, values: Arc::new(values), ranking, offsets: None })
     }
 
     /// Combines rows with the values of their features and the scores that training starts from.
@@ -74,7 +78,8 @@ impl LinearRows {
         offsets: Option<Vec<Vec<f64>>>,
         parameters: &Parameters<L>,
     ) -> Result<Self> {
-        Ok(LinearRows { metrics: Metrics::new(parameters, rows)?, rows: rows.to_vec(), values, offsets })
+        let (metrics, ranking) = (Metrics::new(parameters, rows)?, RankingCache::default());
+        Ok(LinearRows { metrics, rows: rows.to_vec(), values, offsets, ranking })
     }
 
     /// Returns the values of all features.

@@ -9,7 +9,7 @@ use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
 use super::row_store::{LocalRows, RowStore};
 use super::rows::{NodeId, NodeSplit, RowSets};
-use super::split::{Divisor, FoundSplit, SplitRules};
+use super::split::{Divisor, FoundSplit, LeafRule, SplitRules};
 use super::{
     CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
     StreamingSplits, WorkerBounds, WorkerRows,
@@ -228,8 +228,8 @@ proptest! {
     }
 
     #[test]
-    fn splits_by_gradient_and_by_newton_match_exhaustive_search(
-        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
+    fn splits_by_gradient_newton_and_sum_match_exhaustive_search(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), divisor in 0usize..3,
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
         costs in prop::collection::vec(0u8..5, 40),
         missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
@@ -246,7 +246,7 @@ proptest! {
             }
             sets
         };
-        let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
+        let split = [Divisor::Rows, Divisor::Weight { lambda: 0.5 }, Divisor::One][divisor];
         let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows) };
         let costs: Vec<f64> = columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
         for penalties in [None, Some(costs.as_slice())] {
@@ -262,7 +262,6 @@ proptest! {
             let check = Exhaustive { tree, data, columns, targets, hessians, rules, exact, penalties };
             check.check(0, (0..rows).collect(), 4);
         }
-
     }
 
     #[test]
@@ -466,7 +465,7 @@ fn rules_of(rows: usize) -> SplitRules {
         min_gain: 0.0,
         missing: MissingSides::Either,
         split: Divisor::Weight { lambda: 0.5 },
-        leaf: Divisor::Weight { lambda: 0.5 },
+        leaf: LeafRule::Quotient(Divisor::Weight { lambda: 0.5 }),
         scale: scale(rows),
     }
 }
@@ -525,6 +524,7 @@ impl Exhaustive<'_> {
         let divisor = match self.rules.split {
             Divisor::Rows => rows.len() as f64,
             Divisor::Weight { lambda } => self.hessian(rows) as f64 + lambda,
+            Divisor::One => 1.0,
         };
         (sum * sum) as f64 / divisor
     }
@@ -615,11 +615,25 @@ impl Exhaustive<'_> {
 fn leaves_are_newton_steps_or_means() {
     let sums = GradientSums { gradient: 12, weight: 3, count: 8 };
     let newton = rules_of(8);
-    assert_eq!(newton.value(sums), 12.0 / 3.5);
-    assert_eq!(SplitRules { leaf: Divisor::Rows, ..newton }.value(sums), 1.5);
+    let root = GradientSums::default();
+    let value = |leaf: LeafRule, sums| SplitRules { leaf, ..newton }.value(sums, root, false);
+    assert_eq!(value(newton.leaf, sums), 12.0 / 3.5);
+    assert_eq!(value(LeafRule::Quotient(Divisor::Rows), sums), 1.5);
     assert_eq!(newton.score(sums), 144.0 / 3.5);
     assert_eq!(SplitRules { split: Divisor::Rows, ..newton }.score(sums), 18.0);
     let without = GradientSums { weight: 0, ..sums };
-    let no_lambda = Divisor::Weight { lambda: 0.0 };
-    assert_eq!(SplitRules { leaf: no_lambda, ..newton }.value(without), 0.0, "no step without hessians");
+    let no_lambda = LeafRule::Quotient(Divisor::Weight { lambda: 0.0 });
+    assert_eq!(value(no_lambda, without), 0.0, "no step without hessians");
+}
+
+#[test]
+fn weak_rankers_have_the_weight_of_their_advantage() {
+    let rules = SplitRules { leaf: LeafRule::WeakRanker, ..rules_of(8) };
+    let root = GradientSums { gradient: 0, weight: 8, count: 8 };
+    let value = |gradient, root, is_right| rules.value(GradientSums { gradient, ..root }, root, is_right);
+    assert_eq!(value(4, root, false), 0.0, "documents that the weak ranker does not select");
+    assert!((value(4, root, true) - 0.5 * 3f64.ln()).abs() < 1e-15);
+    assert!((value(-4, root, true) + value(4, root, true)).abs() < 1e-15);
+    assert!((5.0..20.0).contains(&value(8, root, true)), "a weak ranker without errors has a finite weight");
+    assert_eq!(value(0, GradientSums::default(), true), 0.0);
 }

@@ -331,8 +331,8 @@ fn trees_optimise_every_metric() {
             min_to_split: 2,
             queries_per_node: 1.0,
             every_value: false,
-            missing: MissingSides::Either,
             min_gain: 0.0,
+            missing: MissingSides::Either,
             worth_sharing: i64::MAX,
             seed: 7,
         };
