@@ -5,7 +5,7 @@ use super::client::{MESSAGE_BYTES, SchedulerClient, Traffic, run_name};
 use super::local::LocalCluster;
 use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
-use super::session::TrainingSession;
+use super::session::{StageSession, TrainingSession};
 use super::share::{check_place, divide, file_groups};
 use super::task::{ClusterCommand, ExecutorIdentity};
 use super::trees::ClusterGrower;
@@ -14,18 +14,17 @@ use planetree_base::job::JobData;
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
-use planetree_train::BoostWorker;
-use planetree_train::TreeGrower;
+use planetree_metric::Mean;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
-    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
-    ObjectiveParameters, PairwiseLoss, Parameters, Target,
+    BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters, PairwiseLoss,
+    Parameters, StageStart,
 };
-use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell, WorkerShares};
+use planetree_train::jobs::{CombinedMetrics, Survey, TrainingSnapshot, WireCell, WorkerShares};
 use planetree_train::tree::WorkerBounds;
-use planetree_train::{Backend, EncodedJob, TrainRequest};
+use planetree_train::{Backend, BoostWorker, Combination, EncodedJob, RemotePart, TrainRequest, TreeGrower};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A cluster, either already running or started on first use. Its executors hold the rows of a training run, score
 /// rows or evaluate rankings.
@@ -60,8 +59,14 @@ impl Connection {
 
 /// The training run in progress. It owns the connection, so that the cluster lives as long as the training run.
 struct ActiveTraining {
-    session: Arc<TrainingSession>,
-    _connection: Connection,
+    /// The stage in progress. It is declared before the connection, because it sends a message when it is dropped.
+    stage: Option<Arc<StageSession>>,
+    session: TrainingSession,
+    /// Number of rows of each row group.
+    rows: Vec<u64>,
+    /// The row groups of each share.
+    shares: Vec<Range<usize>>,
+    connection: Arc<Connection>,
 }
 
 impl Cluster {
@@ -81,8 +86,7 @@ impl Cluster {
     /// Returns the traffic of the current training run, or of the last closed connection if no training run is in
     /// progress.
     pub fn traffic(&self) -> Traffic {
-        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*training {
+        match &*self.active() {
             Some(training) => training.session.client.traffic(),
             None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -137,38 +141,32 @@ impl Cluster {
         self.address.usage().shares.unwrap_or(executors)
     }
 
-    fn session(&self) -> Arc<TrainingSession> {
-        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        let training = training.as_ref().expect("training bins its data before its first round");
-        training.session.clone()
+    fn active(&self) -> MutexGuard<'_, Option<ActiveTraining>> {
+        self.training.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stage(&self) -> Arc<StageSession> {
+        let stage = self.active().as_ref().and_then(|training| training.stage.clone());
+        stage.expect("training begins a stage before its first round")
     }
 
     fn remote_rows<C: WireCell>(
         &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<C>> {
-        Box::new(RemoteRows::<C>::new(self.session(), parameters, data, base_score))
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<C>>> {
+        Ok(Box::new(RemoteRows::<C>::new(self.stage(), part)?))
     }
 }
 
 /// Checks whether a cluster supports training with these boosting parameters. If not, returns the name of an
 /// unsupported feature as an error.
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
-    match boost.candidates {
-        BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
-        BoostCandidates::Exact => return Err("a model with exact candidates"),
-    }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
         && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
     {
         return Err("an unbiased objective");
     }
-    match boost.base_score {
-        BaseScore::Feature(_) => Err("a model initialised from a feature"),
-        BaseScore::Auto | BaseScore::Constant(_) => Ok(()),
-    }
+    Ok(())
 }
 
 /// Assigns the workers of streaming histograms to the shares of a dataset. Returns `None` if workers build no
@@ -194,10 +192,23 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "remove --cluster, or set value_groups above 0",
+            "remove --cluster, or set candidates=static, or value_groups above 0 with candidates=streaming",
         ));
     }
     Ok(())
+}
+
+/// Checks that a dataset has the features of the training run, in the same order. Executors open it without knowing those
+/// of a start model.
+fn check_features(place: &Location, source: &LabelledData) -> Result<()> {
+    match LabelledData::open(place, None)?.content_key()? == source.content_key()? {
+        true => Ok(()),
+        false => Err(Error::place(
+            place,
+            "--cluster: the start model has other features than the data, or other categories",
+            "remove --cluster, or start from a model that was trained on all features of these data",
+        )),
+    }
 }
 
 /// Returns the location of a dataset in the form sent to executors. Local paths become absolute.
@@ -233,17 +244,11 @@ impl Backend for Cluster {
                 LearnerParameters::Forest(_) | LearnerParameters::Linear(_) => {}
             }
         }
-        if request.plan.stages.len() > 1 {
-            return refuse("a model of several stages");
-        }
-        if request.plan.only().is_none() || request.plan.target != Target::Labels {
-            return refuse("a model of several runs or of classes");
+        if request.plan.stage_start == StageStart::OutOfBag {
+            return refuse("a stage that starts from out-of-bag scores (start_scores = oob)");
         }
         if request.objective.is_some() {
             return refuse("a custom objective");
-        }
-        if request.start.is_some() {
-            return refuse("a model initialised from another model");
         }
         if request.data.len() > 1 {
             return refuse("a model of several datasets");
@@ -265,64 +270,77 @@ impl Backend for Cluster {
             _ => return Err(malformed()),
         };
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
+        check_features(&request.data[0], source)?;
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
-        let connection = self.reach()?;
+        // A later stage uses the connection of the first one, whose own states are no longer needed.
+        let active = self.active().take().map(|training| training.connection);
+        let connection = match active {
+            Some(connection) => connection,
+            None => Arc::new(self.reach()?),
+        };
         let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let mut session = TrainingSession {
+        let session = TrainingSession {
             client: connection.client.clone(),
             groups: file_groups(&place, &shares),
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
             command: self.command(place.clone(), source.content_key()?),
-            workers: None,
         };
         let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;
-        if let Some(workers) = worker_shares(parameters, &data, &rows, &shares) {
-            // The rows of workers are known only now, because workers have whole queries.
-            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
-            tracing::info!("{} shares with whole workers", read.len());
-            session.groups = file_groups(&place, &read);
-            session.workers = Some(workers);
-        }
-        let training = ActiveTraining { session: Arc::new(session), _connection: connection };
-        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
+        *self.active() = Some(ActiveTraining { stage: None, session, rows, shares, connection });
         Ok(data)
     }
 
-    fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
-        let parameters = parameters.with(LearnerParameters::Forest(parameters.learner.clone()));
-        let snapshot = TrainingSnapshot::new(&parameters, false, 0.0, &data.binning);
-        Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
+    fn begin_stage(&self, parameters: &Parameters, data: &BinnedData) {
+        let mut active = self.active();
+        let Some(training) = &mut *active else { return };
+        let mut snapshot = TrainingSnapshot::new(parameters, &data.binning);
+        let mut groups = training.session.groups.clone();
+        if let Some(workers) = worker_shares(parameters, data, &training.rows, &training.shares) {
+            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
+            tracing::info!("{} shares with whole workers", read.len());
+            groups = file_groups(&training.session.command.data, &read);
+            snapshot.workers = Some(workers);
+        }
+        training.stage = Some(Arc::new(StageSession::new(&training.session, groups, snapshot)));
     }
 
-    fn plain_worker(
-        &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<i64>> {
-        self.remote_rows(parameters, data, base_score)
+    fn grower(&self, part: &RemotePart<'_, ForestSettings>) -> Result<Box<dyn TreeGrower>> {
+        Ok(Box::new(ClusterGrower::new(self.stage(), part)))
+    }
+
+    fn plain_worker(&self, part: &RemotePart<'_, BoostSettings>) -> Result<Box<dyn BoostWorker<i64>>> {
+        self.remote_rows(part)
     }
 
     fn weighted_worker(
         &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<[i64; 2]>> {
-        self.remote_rows(parameters, data, base_score)
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<[i64; 2]>>> {
+        self.remote_rows(part)
+    }
+
+    fn evaluate(&self, combination: &Combination) -> Result<Option<Vec<Mean>>> {
+        let Combination { parameters, at_most, intercept, weights } = combination;
+        let stage = self.stage();
+        let trees: Vec<usize> = stage.snapshot().members.iter().map(|member| member.trees.len()).collect();
+        if trees.len() != weights.len() {
+            return Ok(None);
+        }
+        let means = stage.run(&CombinedMetrics {
+            parameters: parameters.to_toml(),
+            at_most: *at_most,
+            intercept: *intercept,
+            members: weights.iter().copied().zip(trees).collect(),
+        })?;
+        means.total(&parameters.metrics).map(Some)
     }
 
     fn run_job(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
-        self.session().run_encoded(job)
-    }
-
-    fn forget(&self) {
-        let session = self.session();
-        session.client.forget(&session.command, &session.groups);
+        self.stage().run_encoded(job)
     }
 }
 

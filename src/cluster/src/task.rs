@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
-pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 7");
+pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 8");
 
 /// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -62,6 +62,8 @@ pub(crate) enum Step {
         job: String,
         /// Maximum number of blocks of the reply; see [`merge`](super::merge).
         blocks: usize,
+        /// The index of the part that the state belongs to, or 0 if parts share the state.
+        member: usize,
     },
     /// Release all state of the command.
     Forget,

@@ -11,7 +11,7 @@ pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::Worke
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartUpdate, Scores, StageContext, TrainRequest, TreeStart, diverged_on, misfit, no_split,
+    PartUpdate, Scores, StageContext, StartScores, TrainRequest, TreeStart, diverged_on, misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
@@ -33,14 +33,15 @@ pub fn learner<'a>(
     context: &StageContext<'a>,
     parameters: &'a BoostSettings,
     input: &'a MemberInput,
+    start: Option<StartScores>,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
     prepare::note_workers(parameters, &input.data.rows, observer);
-    let prepared = prepare::prepare(context, parameters, input)?;
+    let prepared = prepare::prepare(context, parameters, input, start)?;
     let start = PartFamily::Trees(prepared.start.clone());
     Ok(match prepared.traits.weighted {
-        true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared))),
-        false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared))),
+        true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared)?)),
+        false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared)?)),
     })
 }
 
@@ -69,12 +70,12 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         context: &StageContext<'a>,
         parameters: &'a BoostSettings,
         mut prepared: PreparedBoosting,
-    ) -> Self {
+    ) -> Result<Self> {
         let request = context.request;
         let workers = workers(&parameters.learner.candidates);
-        BoostLearner {
+        Ok(BoostLearner {
             bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
-            worker: prepared.worker(request, parameters),
+            worker: prepared.worker(request, parameters)?,
             request,
             parameters,
             prepared,
@@ -83,7 +84,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             gradients: GradientSummary::default(),
             root: None,
             spin_guard: None,
-        }
+        })
     }
 
     /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.

@@ -17,9 +17,9 @@ mod start;
 use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
-    BinKey, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics, Observer, Outcome,
-    PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
-    ValidationData, check_labels, open_sources,
+    BinKey, Combination, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics, Observer,
+    Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest,
+    Training, TrainingRows, TrainingStart, ValidationData, check_labels, open_sources,
 };
 use crate::{boost, forest, linear};
 use members::{MemberPlan, PlannedMembers};
@@ -199,29 +199,41 @@ impl StageRun<'_> {
     ) -> Result<Vec<LearnerOutputs>> {
         let features = training.model().features.clone();
         let context = self.context(&features, &self.binned.validation);
-        let mut inputs = self.inputs();
-        let has_start = self.number > 1 || self.request.start.is_some();
-        if has_start {
-            self.start(training.finished_parts(), out_of_bag, &context, &mut inputs)?;
+        let inputs = self.inputs();
+        if let Some(backend) = &self.request.backend {
+            backend.begin_stage(self.parameters, &self.binned.data);
         }
+        let has_start = self.number > 1 || self.request.start.is_some();
+        let mut out_of_bag = out_of_bag.into_iter();
         let mut all = Vec::with_capacity(inputs.len());
         for (member, input) in self.members.all.iter().zip(&inputs) {
             // What is told to the user is the same for all members.
             let observer =
                 if all.is_empty() { &mut *observer } else { &mut crate::Silent as &mut dyn Observer };
-            let (family, learner) = learner(&context, input, observer)?;
+            let start = match has_start {
+                true => Some(self.start(
+                    member,
+                    input,
+                    training.finished_parts(),
+                    out_of_bag.next(),
+                    &features,
+                )?),
+                false => None,
+            };
+            let (family, learner) = learner(&context, input, start, observer)?;
             all.push(Member { part: self.part(member, family), learner });
         }
-        let training_metrics = match all.len() {
-            1 => None,
-            _ => Some((
+        let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
+        let training_rows = match (all.len(), &self.request.backend) {
+            (1, _) => None,
+            (_, None) => Some(TrainingRows::Here(
                 Metrics::new(&self.training_metrics(), &self.binned.data.rows)?,
                 &self.binned.data.rows[..],
             )),
+            (_, Some(backend)) => Some(TrainingRows::Remote(&**backend, self.combination(intercept))),
         };
-        let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
         let validation = self.binned.validation.clone();
-        let mut members = Members::new(all, intercept, validation, training_metrics);
+        let mut members = Members::new(all, intercept, validation, training_rows);
         let (number, parameters) = (self.number, self.parameters);
         training.run(Stage { number, parameters, members: &mut members, has_start }, observer)
     }
@@ -242,40 +254,51 @@ impl StageRun<'_> {
 
     /// Returns what each member is trained on, without scores to start from.
     fn inputs(&self) -> Vec<MemberInput> {
-        let input = |member: &MemberPlan| MemberInput {
+        let input = |(number, member): (usize, &MemberPlan)| MemberInput {
+            number,
             settings: MemberSettings::of(&member.parameters(self.parameters)),
             data: self.binned.of(member).clone(),
-            start: None,
+            at_most: member.class.map(|class| class.at_most).or(at_most(&self.request.plan.target)),
             extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
             out_of_bag: self.request.out_of_bag,
         };
-        self.members.all.iter().map(input).collect()
+        self.members.all.iter().enumerate().map(input).collect()
     }
 
-    /// Computes the scores that each member starts from: those of the start model and of its own earlier stages.
+    /// Computes the scores that a member starts from: those of the start model and of its own earlier stages.
     fn start(
         &self,
+        member: &MemberPlan,
+        input: &MemberInput,
         finished: &[Part],
-        out_of_bag: Vec<Vec<f64>>,
-        context: &StageContext<'_>,
-        inputs: &mut [MemberInput],
-    ) -> Result<()> {
-        let mut out_of_bag = out_of_bag.into_iter();
-        for (member, input) in self.members.all.iter().zip(inputs) {
-            let model = member_model(self.request, member, finished, context.features);
-            let rows = &input.data.rows;
-            let training = match out_of_bag.next() {
-                Some(scores) => Scores::given(rows, &scores),
-                None => Scores::given(rows, &scores_on(&self.sources.source, &model)?),
-            };
-            let of_set = |(source, set): (_, &Arc<ValidationData>)| {
-                Ok(Scores::given(set.rows(), &scores_on(source, &model)?))
-            };
-            let sets = self.sources.validation.iter().zip(&self.binned.validation);
-            let validation = sets.map(of_set).collect::<Result<_>>()?;
-            input.start = Some(StartScores { training, validation });
+        out_of_bag: Option<Vec<f64>>,
+        features: &[ModelFeature],
+    ) -> Result<StartScores> {
+        let model = member_model(self.request, member, finished, features);
+        let of_set = |(source, set): (_, &Arc<ValidationData>)| {
+            Ok(Scores::given(set.rows(), &scores_on(source, &model)?))
+        };
+        let sets = self.sources.validation.iter().zip(&self.binned.validation);
+        let validation = sets.map(of_set).collect::<Result<_>>()?;
+        let rows = &input.data.rows;
+        let training = match (out_of_bag, &self.request.backend) {
+            (Some(scores), _) => TrainingStart::Here(Scores::given(rows, &scores)),
+            (None, None) => {
+                TrainingStart::Here(Scores::given(rows, &scores_on(&self.sources.source, &model)?))
+            }
+            (None, Some(_)) => TrainingStart::Remote(Box::new(model)),
+        };
+        Ok(StartScores { training, validation })
+    }
+
+    /// Returns how the scores of all members are combined and evaluated by a backend.
+    fn combination(&self, intercept: f64) -> Combination {
+        Combination {
+            parameters: self.training_metrics(),
+            at_most: at_most(&self.request.plan.target),
+            intercept,
+            weights: self.members.all.iter().map(|member| member.weight).collect(),
         }
-        Ok(())
     }
 
     /// Returns the out-of-bag scores of the forests that this stage, the first one, has trained, by member. A row that
@@ -288,7 +311,7 @@ impl StageRun<'_> {
         for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
             let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
             input.out_of_bag = true;
-            let (_, mut learner) = learner(&context, &input, &mut crate::Silent)?;
+            let (_, mut learner) = learner(&context, &input, None, &mut crate::Silent)?;
             let trees = part.family.trees().map_or(0, |ensemble| ensemble.trees.len());
             learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
             let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
@@ -353,12 +376,23 @@ impl StageRun<'_> {
 fn learner<'a>(
     context: &StageContext<'a>,
     input: &'a MemberInput,
+    start: Option<StartScores>,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn crate::Learner + 'a>)> {
     match &input.settings {
-        MemberSettings::Boost(settings) => boost::learner(context, settings, input, observer),
-        MemberSettings::Forest(settings) => forest::learner(context, settings, input, observer),
-        MemberSettings::Linear(settings) => linear::learner(context, settings, input, observer),
+        MemberSettings::Boost(settings) => boost::learner(context, settings, input, start, observer),
+        MemberSettings::Forest(settings) => {
+            forest::learner(context, settings, input, start.as_ref(), observer)
+        }
+        MemberSettings::Linear(settings) => linear::learner(context, settings, input, start, observer),
+    }
+}
+
+/// Returns the grade of a target that learns whether labels are at most a grade.
+fn at_most(target: &Target) -> Option<i32> {
+    match target {
+        Target::AtMost(grade) => Some(*grade),
+        Target::Labels | Target::Ordinal(_) => None,
     }
 }
 

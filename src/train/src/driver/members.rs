@@ -1,6 +1,7 @@
 //! The parts that a stage trains side by side: one per class and run. They are combined into one score, by which rounds
 //! are judged.
 
+use super::backend::{Backend, Combination};
 use super::learner::{Learner, PartUpdate};
 use super::log::LogValue;
 use super::scores::Scores;
@@ -30,7 +31,15 @@ pub struct Members<'a> {
     /// The constant to which the weighted scores of the parts are added.
     intercept: f64,
     validation: Vec<Arc<ValidationData>>,
-    training: Option<(Metrics, &'a [LabelledRows])>,
+    training: Option<TrainingRows<'a>>,
+}
+
+/// The training rows, which are evaluated by the combined scores of several parts.
+pub enum TrainingRows<'a> {
+    /// The rows are in this process.
+    Here(Metrics, &'a [LabelledRows]),
+    /// A backend holds the rows.
+    Remote(&'a dyn Backend, Combination),
 }
 
 impl<'a> Members<'a> {
@@ -39,7 +48,7 @@ impl<'a> Members<'a> {
         all: Vec<Member<'a>>,
         intercept: f64,
         validation: Vec<Arc<ValidationData>>,
-        training: Option<(Metrics, &'a [LabelledRows])>,
+        training: Option<TrainingRows<'a>>,
     ) -> Self {
         let (ended, best) = (vec![false; all.len()], all.iter().map(|_| None).collect());
         Members { all, ended, best, intercept, validation, training }
@@ -104,11 +113,15 @@ impl<'a> Members<'a> {
             return self.first().evaluate(round);
         }
         let mut values = Vec::new();
-        if let Some((metrics, rows)) = &self.training
-            && let Some(scores) = self.combined(rows, |learner| learner.training_scores().cloned())
-        {
-            values.extend(LogValue::of_means("train", &metrics.evaluate(rows, &scores)));
-        }
+        let training = match &self.training {
+            None => None,
+            Some(TrainingRows::Here(metrics, rows)) => {
+                let scores = self.combined(rows, |learner| learner.training_scores().cloned());
+                scores.map(|scores| metrics.evaluate(rows, &scores))
+            }
+            Some(TrainingRows::Remote(backend, combination)) => backend.evaluate(combination)?,
+        };
+        values.extend(LogValue::of_means("train", &training.unwrap_or_default()));
         for (number, set) in self.validation.iter().enumerate() {
             let of = |learner: &dyn Learner| Some(learner.validation_scores(number, round).into_owned());
             let Some(scores) = self.combined(set.rows(), of) else { continue };

@@ -26,7 +26,7 @@ mod stage_input;
 mod strength;
 mod validation;
 
-pub use backend::{Backend, BackendCell, EncodedJob, run_job};
+pub use backend::{Backend, BackendCell, Combination, EncodedJob, RemotePart, RemoteStart, run_job};
 pub use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
@@ -35,7 +35,7 @@ pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub use learner::{Learner, LearnerOutputs, PartUpdate};
 pub use log::{BestRound, LogEntry, LogValue, write_rounds};
-pub use members::{Member, Members, diverged_on};
+pub use members::{Member, Members, TrainingRows, diverged_on};
 pub use memory::RowBytes;
 pub use open::{BinKey, Sources, check_labels, misfit, no_split, open_sources};
 pub use request::{CustomObjective, NamedData, TrainRequest};
@@ -43,7 +43,7 @@ pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
-pub use stage_input::{MemberInput, MemberSettings, StageContext, StartScores};
+pub use stage_input::{MemberInput, MemberSettings, StageContext, StartScores, TrainingStart};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub use validation::{Metrics, ValidationData, ValidationSet, value_of};
 

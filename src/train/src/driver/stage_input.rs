@@ -6,7 +6,7 @@ use super::scores::Scores;
 use super::validation::ValidationData;
 use crate::bins::BinnedData;
 use crate::config::{BoostSettings, ForestSettings, LearnerParameters, LinearSettings, Parameters};
-use planetree_model::model::{ModelFeature, TreeEnsemble};
+use planetree_model::model::{Model, ModelFeature, TreeEnsemble};
 use std::sync::Arc;
 
 /// Everything that the learners of a stage share.
@@ -25,12 +25,14 @@ pub struct StageContext<'a> {
 
 /// What a part is trained on.
 pub struct MemberInput {
+    /// The index of the part in its stage.
+    pub number: usize,
     /// The parameters.
     pub settings: MemberSettings,
     /// The rows with the labels that the part learns.
     pub data: Arc<BinnedData>,
-    /// The scores that the part starts from. `None` if it starts from a constant or a feature.
-    pub start: Option<StartScores>,
+    /// The grade up to which these labels are 1, if they are those of a class. `None` if they are those of the data.
+    pub at_most: Option<i32>,
     /// The ensemble that the new trees are appended to, if the part extends one.
     pub extended: Option<TreeEnsemble>,
     /// Whether a forest computes out-of-bag scores.
@@ -61,7 +63,15 @@ impl MemberSettings {
 /// The scores of all rows before the first round.
 pub struct StartScores {
     /// The scores of the training rows.
-    pub training: Scores,
+    pub training: TrainingStart,
     /// The scores of each validation set.
     pub validation: Vec<Scores>,
+}
+
+/// The scores of the training rows before the first round.
+pub enum TrainingStart {
+    /// The scores.
+    Here(Scores),
+    /// The model that computes the scores of rows that a backend holds.
+    Remote(Box<Model>),
 }

@@ -24,8 +24,8 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationData,
-    ValidationSet, value_of,
+    ForestTree, Learner, MemberInput, Observer, Scores, StageContext, StartScores, TrainRequest,
+    ValidationData, ValidationSet, value_of,
 };
 use crate::objective::check_gains;
 use grower::grower;
@@ -82,10 +82,11 @@ pub fn learner<'a>(
     context: &StageContext<'a>,
     parameters: &'a ForestSettings,
     input: &'a MemberInput,
+    start: Option<&StartScores>,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
     let (request, data) = (context.request, &input.data);
-    if input.start.is_some() {
+    if start.is_some() {
         return Err(Error::usage(
             "a forest cannot continue from a model: its trees are independent",
             "remove --start-model, or set ensemble=boost",
@@ -95,9 +96,8 @@ pub fn learner<'a>(
     sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
     check_leaf_scores(parameters, data)?;
     note_clipped(parameters, context.sources.source.features(), observer);
-    let start =
-        |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
-    let validation: Vec<ValidationSet> = context.validation.iter().map(start).collect();
+    let set = |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
+    let validation: Vec<ValidationSet> = context.validation.iter().map(set).collect();
     if request.strength {
         let check = |rows: &[LabelledRows], name: &str| {
             check_gains(&parameters.learner.label_gain, rows).map_err(|problem| problem.at(name))
@@ -114,7 +114,7 @@ pub fn learner<'a>(
         Some(_) => Combine::Wins,
     };
     let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
-    let learner = ForestLearner::new(request, parameters, data, validation, out_of_bag)?;
+    let learner = ForestLearner::new(request, parameters, input, validation, out_of_bag)?;
     Ok((PartFamily::Trees(part), Box::new(learner)))
 }
 

@@ -1,17 +1,17 @@
 //! Jobs that train linear models. All of them work on [`LinearRows`]: the rows of the row groups of one executor with
 //! the values of their features. The rows do not change from round to round, so a lost state is rebuilt from the dataset
-//! alone.
+//! and the start of the training run.
 
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::{FeatureRange, LinearRows};
 use super::sums::FixedSums;
-use crate::config::{LinearLoss, Parameters};
+use crate::config::{LinearLoss, Parameters, Target};
+use crate::jobs::{SharedMeans, start_scores};
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial, Shard};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
-use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
 
 /// Finds the ranges of features.
@@ -48,31 +48,40 @@ pub struct LinearSums {
 pub struct LinearTotals {
     /// The sums, in the order of [`StandardPlan::scales`].
     pub sums: FixedSums,
-    /// Serialised means of the metrics, by share.
-    means: Vec<Vec<Bytes>>,
+    /// The metrics.
+    pub means: SharedMeans,
 }
 
-impl LinearTotals {
-    /// Adds the metrics of all shares to `sums`, which has the same metrics.
-    pub fn add_means(&self, sums: &mut [Mean]) -> Result<()> {
-        for means in &self.means {
-            if means.len() != sums.len() {
-                return Err(malformed());
-            }
-            for (sum, bytes) in sums.iter_mut().zip(means) {
-                sum.merge(&Mean::from_bytes(sum.metric(), &bytes.0).ok_or_else(malformed)?);
-            }
-        }
-        Ok(())
-    }
+/// What executors read their rows by, besides the dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearSnapshot {
+    /// The parameters as TOML.
+    pub parameters: String,
+    /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
+    pub at_most: Option<i32>,
+    /// The content of the file of the model whose scores training starts from. `None` if it starts without scores.
+    pub start: Option<Bytes>,
 }
 
-/// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML. Executors open datasets without
-/// parameters, so labels are not mapped yet.
-fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
-    let Some(parameters) = snapshot else { return Ok(None) };
+/// Finds the largest absolute score that training starts from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearOffset;
+
+/// The largest absolute value of some numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Largest(pub f64);
+
+/// Reads the rows of a shard. Executors open datasets without parameters, so labels are not mapped yet.
+fn read_rows(
+    snapshot: Option<LinearSnapshot>,
+    shard: &Shard<'_, LabelledData>,
+) -> Result<Option<LinearRows>> {
+    let Some(LinearSnapshot { parameters, at_most, start }) = snapshot else { return Ok(None) };
     let parameters = Parameters::from_toml(&parameters)?;
-    LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref()).map(Some)
+    let rows = LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref())?;
+    let offsets = start.map(|model| start_scores(&model, shard)).transpose()?;
+    let target = at_most.map_or(Target::Labels, Target::AtMost);
+    rows.learning(&target, offsets, &parameters).map(Some)
 }
 
 macro_rules! linear_job {
@@ -81,12 +90,12 @@ macro_rules! linear_job {
             const NAME: &'static str = $name;
             type Data = LabelledData;
             type State = LinearRows;
-            type Snapshot = String;
+            type Snapshot = LinearSnapshot;
             type Partial = $partial;
 
             fn prepare(
                 &self,
-                snapshot: Option<String>,
+                snapshot: Option<LinearSnapshot>,
                 shard: &Shard<'_, LabelledData>,
             ) -> Result<Option<LinearRows>> {
                 read_rows(snapshot, shard)
@@ -110,9 +119,16 @@ linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRan
 linear_job!(LinearMoments, "linear_moments", FixedSums, |job, rows| rows.moments(&job.plan));
 linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     let totals = rows.sums(&job.plan, &job.loss, &job.point);
-    let means = totals.means.iter().map(|mean| Bytes(mean.to_bytes())).collect();
-    LinearTotals { sums: totals.sums, means: vec![means] }
+    LinearTotals { sums: totals.sums, means: SharedMeans::of(&totals.means) }
 });
+linear_job!(LinearOffset, "linear_offset", Largest, |_job, rows| Largest(rows.largest_offset()));
+
+impl Partial for Largest {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.0 = self.0.max(other.0);
+        Ok(())
+    }
+}
 
 impl Partial for FeatureRanges {
     fn merge(&mut self, other: Self) -> Result<()> {
@@ -136,7 +152,7 @@ impl Partial for FixedSums {
 
 impl Partial for LinearTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.extend(other.means);
+        self.means.merge(other.means)?;
         Partial::merge(&mut self.sums, other.sums)
     }
 

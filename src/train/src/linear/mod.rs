@@ -19,7 +19,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub use jobs::{FeatureRanges, LinearMoments, LinearRanges, LinearSums, LinearTotals};
+pub use jobs::{FeatureRanges, LinearMoments, LinearOffset, LinearRanges, LinearSums, LinearTotals};
 pub use plan::{LinearPoint, PlannedFeature, StandardPlan};
 pub use prepare::{BYTES_PER_ROW, learner};
 pub use rows::{FeatureRange, LinearRows, PointSums};

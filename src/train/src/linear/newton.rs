@@ -14,7 +14,7 @@ use super::runner::LinearJobs;
 use super::solve::Symmetric;
 use crate::config::{LinearLoss, LinearParameters};
 use planetree_base::error::Result;
-use planetree_metric::Mean;
+use planetree_metric::{Mean, Metric};
 use planetree_model::model::LinearFunction;
 
 /// The loss of a linear function, with its derivatives.
@@ -47,8 +47,8 @@ pub struct Problem<'a> {
     pub plan: StandardPlan,
     /// The parameters of the model.
     pub parameters: &'a LinearParameters,
-    /// Metrics without values, to which those of the rows are added.
-    pub metrics: Vec<Mean>,
+    /// The metrics of the training rows.
+    pub metrics: Vec<Metric>,
 }
 
 impl Problem<'_> {
@@ -69,8 +69,7 @@ impl Problem<'_> {
         let scales = self.plan.scales(self.loss(), &point);
         let job = LinearSums { plan: self.plan.clone(), loss: self.loss().clone(), point };
         let totals = jobs.run(&job)?;
-        let mut means = self.metrics.clone();
-        totals.add_means(&mut means)?;
+        let means = totals.means.total(&self.metrics)?;
         let (mut objective, mut gradient, hessian) = self.plan.values(&totals.sums, &scales);
         let mut hessian = Symmetric::new(gradient.len(), hessian);
         for (feature, weight) in job.point.weights.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
-use super::jobs::{LinearMoments, LinearRanges};
+use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
@@ -9,13 +9,14 @@ use super::runner::LinearJobs;
 use super::sums::SumScale;
 use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
 use crate::driver::{
-    Learner, MemberInput, Observer, Scores, StageContext, TrainRequest, ValidationSet, mean_of,
+    Learner, MemberInput, Observer, Scores, StageContext, StartScores, TrainRequest, TrainingStart,
+    ValidationSet, mean_of,
 };
 use crate::objective::objective;
+use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
-use planetree_metric::Mean;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
@@ -26,26 +27,29 @@ pub fn learner<'a>(
     context: &StageContext<'a>,
     settings: &'a LinearSettings,
     input: &'a MemberInput,
+    given: Option<StartScores>,
     observer: &mut dyn Observer,
 ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
     let request = context.request;
     let rows = &input.data.rows;
-    let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
-    let jobs = jobs(context, settings, input)?;
-    let plan = plan(context, settings, input, &jobs, observer)?;
+    let start =
+        start_score(settings, rows, given.is_some()).map_err(|problem| problem.at(request.place()))?;
+    let (training, validation) = match given {
+        Some(StartScores { training, validation }) => (Some(training), validation),
+        None => (None, Vec::new()),
+    };
+    let (jobs, offset) = jobs(context, settings, input, training)?;
+    let plan = plan(context, settings, input, offset, &jobs, observer)?;
     let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
     let function = plan.function(&intercept);
-    let sets = context.validation.iter().enumerate().map(|(number, set)| {
-        let start = input.start.as_ref().map(|start| start.validation[number].clone());
-        ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
+    let mut validation = validation.into_iter();
+    let sets = context.validation.iter().map(|set| {
+        let start = validation.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
+        ValidationSet::new(set.clone(), start)
     });
     let learner = LinearLearner {
         request,
-        problem: Problem {
-            plan,
-            parameters: &settings.learner,
-            metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
-        },
+        problem: Problem { plan, parameters: &settings.learner, metrics: settings.metrics.clone() },
         jobs,
         features: context.features.to_vec(),
         validation: sets.collect(),
@@ -60,46 +64,62 @@ pub fn learner<'a>(
 fn start_score(
     settings: &LinearSettings,
     rows: &[LabelledRows],
-    input: &MemberInput,
+    has_start: bool,
 ) -> Result<f64, crate::objective::LabelProblem> {
     let LinearLoss::Logistic { relevant_from } = settings.learner.loss else {
-        return Ok(if input.start.is_some() { 0.0 } else { mean_of(rows, |label| label) });
+        return Ok(if has_start { 0.0 } else { mean_of(rows, |label| label) });
     };
     let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
     let Some(logistic) = logistic else { return Ok(0.0) };
     logistic.check(rows)?;
     let relevant = |label: f32| if logistic.is_relevant(label) { 1.0 } else { 0.0 };
-    Ok(if input.start.is_some() { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
+    Ok(if has_start { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
-/// Reads the rows, or prepares to read them for every job if they do not fit in memory.
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory. Also returns the largest absolute
+/// score that training starts from.
 fn jobs<'a>(
     context: &StageContext<'a>,
     settings: &'a LinearSettings,
     input: &'a MemberInput,
-) -> Result<LinearJobs<'a>> {
+    start: Option<TrainingStart>,
+) -> Result<(LinearJobs<'a>, f64)> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
     if let Some(backend) = &request.backend {
-        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone()));
-        return Ok(LinearJobs::remote(&**backend, parameters.to_toml()));
+        let start = match start {
+            Some(TrainingStart::Remote(model)) => Some(Bytes(model.to_bytes()?)),
+            _ => None,
+        };
+        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone())).to_toml();
+        let has_start = start.is_some();
+        let snapshot = LinearSnapshot { parameters, at_most: input.at_most, start };
+        let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
+        let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
+        return Ok((jobs, offset));
     }
-    // The labels may be those of a class.
-    let offsets = move |partitions: std::ops::Range<usize>| {
-        let start = input.start.as_ref()?;
-        Some(partitions.map(|partition| start.training.partition(partition).to_vec()).collect())
+    let start = match start {
+        Some(TrainingStart::Here(scores)) => Some(scores),
+        _ => None,
     };
-    let read = move |partitions: std::ops::Range<usize>| {
+    let offset = start.as_ref().map_or(0.0, Scores::largest);
+    let read = move |partitions: std::ops::Range<usize>, offsets: Option<Vec<Vec<f64>>>| {
         let numbers: Vec<usize> = partitions.clone().collect();
         let rows = LinearRows::read(source, &numbers, settings, None)?;
-        rows.with_rows(&input.data.rows[partitions.clone()], offsets(partitions), settings)
+        // The labels may be those of a class.
+        rows.with_rows(&input.data.rows[partitions], offsets, settings)
     };
     let bytes = 4 * source.values_count() * context.members as u64;
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
     let fits = input.data.is_in_memory() && request.memory_limit.is_none_or(|limit| bytes <= limit / 2);
     if fits {
-        return Ok(LinearJobs::Memory { source, rows: read(0..source.partitions())? });
+        let rows = read(0..source.partitions(), start.map(Scores::into_partitions))?;
+        return Ok((LinearJobs::Memory { source, rows }, offset));
     }
-    Ok(LinearJobs::Streamed { source, read: Box::new(move |partition| read(partition..partition + 1)) })
+    let read = Box::new(move |partition: usize| {
+        let offsets = start.as_ref().map(|start| vec![start.partition(partition).to_vec()]);
+        read(partition..partition + 1, offsets)
+    });
+    Ok((LinearJobs::Streamed { source, read }, offset))
 }
 
 /// Finds the ranges, means and deviations of all features.
@@ -107,6 +127,7 @@ fn plan(
     context: &StageContext<'_>,
     settings: &LinearSettings,
     input: &MemberInput,
+    offset: f64,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
@@ -123,14 +144,12 @@ fn plan(
     let planned = |feature: usize| PlannedFeature::new(feature as u32, context.features[feature].fill);
     let labels = rows.iter().flat_map(|rows| &rows.labels);
     let largest = |most: f64, number: f64| most.max(number.abs());
-    let offsets =
-        input.start.iter().flat_map(|start| (0..rows.len()).map(move |part| start.training.partition(part)));
     let mut plan = StandardPlan {
         normalisation,
         features: numeric.map(planned).collect(),
         weight: total_weight(rows),
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
-        offset: offsets.flatten().copied().fold(0.0, largest),
+        offset,
         all_features: source.features() as u32,
     };
     if plan.weight <= 0.0 {

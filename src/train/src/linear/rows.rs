@@ -5,7 +5,7 @@ use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::sums::{FixedSums, SumScale};
 use crate::bins::rows_of;
-use crate::config::{LinearLoss, Parameters};
+use crate::config::{LinearLoss, Parameters, Target};
 use crate::driver::{Metrics, Scores};
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
@@ -73,6 +73,28 @@ impl LinearRows {
         parameters: &Parameters<L>,
     ) -> Result<Self> {
         Ok(LinearRows { metrics: Metrics::new(parameters, rows)?, rows: rows.to_vec(), offsets, ..self })
+    }
+
+    /// Replaces the labels by those of a target, and adds the scores that training starts from.
+    pub fn learning<L: Sync>(
+        mut self,
+        target: &Target,
+        offsets: Option<Vec<Vec<f64>>>,
+        parameters: &Parameters<L>,
+    ) -> Result<Self> {
+        self.offsets = offsets;
+        if *target != Target::Labels {
+            let labels = self.rows.iter_mut().flat_map(|rows| &mut rows.labels);
+            labels.for_each(|label| *label = target.label(*label));
+            self.metrics = Metrics::new(parameters, &self.rows)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the largest absolute score that training starts from.
+    pub fn largest_offset(&self) -> f64 {
+        let offsets = self.offsets.iter().flatten().flatten();
+        offsets.fold(0.0, |most, offset| most.max(offset.abs()))
     }
 
     /// Returns the approximate memory in bytes.
