@@ -9,6 +9,8 @@ mod blend;
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_jobs;
+#[cfg(feature = "cluster")]
+mod cluster_parts;
 mod compare;
 mod crash;
 mod cv;

@@ -13,6 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::job::JobData;
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
+use planetree_data::dataset::Manifest;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
@@ -109,7 +110,8 @@ impl Cluster {
 
     /// Creates a command on the given data. The fingerprint identifies the content of the data.
     pub(super) fn command(&self, data: String, fingerprint: String) -> ClusterCommand {
-        ClusterCommand { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
+        let (run, instance_credentials) = (run_name(), self.instance_credentials);
+        ClusterCommand { run, data, more_data: Vec::new(), instance_credentials, fingerprint }
     }
 
     /// Connects to the cluster and lists its executors.
@@ -200,11 +202,11 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
 
 /// Checks that a dataset has the features of the training run, in the same order. Executors open it without knowing those
 /// of a start model.
-fn check_features(place: &Location, source: &LabelledData) -> Result<()> {
-    match LabelledData::open(place, None)?.content_key()? == source.content_key()? {
+fn check_features(places: &[Location], source: &LabelledData) -> Result<()> {
+    match LabelledData::open_all(places, None)?.content_key()? == source.content_key()? {
         true => Ok(()),
         false => Err(Error::place(
-            place,
+            source.place(),
             "--cluster: the start model has other features than the data, or other categories",
             "remove --cluster, or start from a model that was trained on all features of these data",
         )),
@@ -250,13 +252,7 @@ impl Backend for Cluster {
         if request.objective.is_some() {
             return refuse("a custom objective");
         }
-        if request.data.len() > 1 {
-            return refuse("a model of several datasets");
-        }
-        match &request.data[..] {
-            [data] => check_place(data, &self.address),
-            _ => Ok(()),
-        }
+        request.data.iter().try_for_each(|data| check_place(data, &self.address))
     }
 
     fn bin(
@@ -265,13 +261,10 @@ impl Backend for Cluster {
         parameters: &Parameters,
         source: &LabelledData,
     ) -> Result<BinnedData> {
-        let place = match &request.data[..] {
-            [data] => place_of(data)?,
-            _ => return Err(malformed()),
-        };
-        let Some(reader) = source.readers().next() else { return Err(malformed()) };
-        check_features(&request.data[0], source)?;
-        let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
+        let mut places = request.data.iter().map(place_of).collect::<Result<Vec<_>>>()?.into_iter();
+        let place = places.next().ok_or_else(malformed)?;
+        check_features(&request.data, source)?;
+        let rows: Vec<u64> = source.manifests().flat_map(Manifest::rows_of_groups).collect();
         // A later stage uses the connection of the first one, whose own states are no longer needed.
         let active = self.active().take().map(|training| training.connection);
         let connection = match active {
@@ -286,7 +279,10 @@ impl Backend for Cluster {
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
-            command: self.command(place.clone(), source.content_key()?),
+            command: ClusterCommand {
+                more_data: places.collect(),
+                ..self.command(place.clone(), source.content_key()?)
+            },
         };
         let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;

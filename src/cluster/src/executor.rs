@@ -165,7 +165,9 @@ impl ExecutorCache {
             return Ok(data);
         }
         let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        let data = Arc::new(job.open(&Location::parse(&task.data, access)?)?);
+        let places = std::iter::once(&task.data).chain(&task.more_data);
+        let places = places.map(|place| Location::parse(place, access)).collect::<Result<Vec<_>>>()?;
+        let data = Arc::new(job.open(&places)?);
         if data.content_key()? != task.fingerprint {
             return Err(J::Data::mismatch(&task.data));
         }

@@ -19,6 +19,8 @@ pub(crate) struct ClusterCommand {
     pub run: String,
     /// Location of the dataset or table.
     pub data: String,
+    /// Locations of further datasets, which are read as if they were concatenated.
+    pub more_data: Vec<String>,
     /// Whether credentials may be obtained from the metadata service of the machine.
     pub instance_credentials: bool,
     /// Fingerprint of the data, which executors compare with the content that they find.
@@ -28,8 +30,8 @@ pub(crate) struct ClusterCommand {
 impl ClusterCommand {
     /// Creates a task of this command.
     pub(crate) fn task(&self, step: Step) -> Task {
-        let ClusterCommand { run, data, instance_credentials, fingerprint } = self.clone();
-        Task { build: BUILD.to_owned(), run, data, instance_credentials, fingerprint, step }
+        let ClusterCommand { run, data, more_data, instance_credentials, fingerprint } = self.clone();
+        Task { build: BUILD.to_owned(), run, data, more_data, instance_credentials, fingerprint, step }
     }
 }
 
@@ -43,6 +45,9 @@ pub(crate) struct Task {
     pub run: String,
     /// Same as [`ClusterCommand::data`].
     pub data: String,
+    /// Same as [`ClusterCommand::more_data`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_data: Vec<String>,
     /// Same as [`ClusterCommand::instance_credentials`].
     pub instance_credentials: bool,
     /// Same as [`ClusterCommand::fingerprint`].

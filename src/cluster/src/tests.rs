@@ -202,6 +202,26 @@ fn a_cluster_in_this_process_trains_stages_runs_and_classes() {
     }
 }
 
+/// Several datasets are read as one, and start scores come from each of them.
+#[test]
+fn a_cluster_in_this_process_trains_on_several_datasets() {
+    let (room, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, more) = (dataset(room.path()), dataset(other.path()));
+    let (start, _) = trained(&data, "rf-point", None);
+    for (preset, start) in [("lambdamart", None), ("planet", Some(start)), ("rf-point", None)] {
+        let model = |on: Option<&Arc<Cluster>>| {
+            let settings = ["num_trees=3", "min_data_in_leaf=5"].map(str::to_owned);
+            let plan = config::load(Some(preset), None, &settings).unwrap();
+            let mut request = TrainRequest::new(data.location().clone(), plan);
+            request.data.push(more.location().clone());
+            request.start = start.clone();
+            request.backend = on.map(|cluster| cluster.clone() as Arc<dyn planetree_train::Backend>);
+            train(&request, &mut Silent).unwrap().model
+        };
+        assert!(model(Some(&cluster("?shares=3"))) == model(None), "{preset}");
+    }
+}
+
 #[test]
 fn a_cluster_in_this_process_starts_from_a_model() {
     let room = tempfile::tempdir().unwrap();

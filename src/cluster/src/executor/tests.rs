@@ -55,7 +55,7 @@ struct Counted(usize);
 struct Here;
 
 impl JobData for Here {
-    fn open(_: &Location) -> Result<Self> {
+    fn open(_: &[Location]) -> Result<Self> {
         Ok(Here)
     }
 

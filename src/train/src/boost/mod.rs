@@ -193,8 +193,8 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         self.worker.scores()
     }
 
-    fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Borrowed(self.prepared.validation[set].scores())
+    fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Borrowed(self.prepared.validation[set].scores()))
     }
 
     fn leaves_threads_idle(&self) -> bool {

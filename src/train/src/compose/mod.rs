@@ -59,8 +59,8 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             }
             _ => Vec::new(),
         };
-        let binned = match bins.take().filter(|bins| bins.fit(parameters)) {
-            Some(bins) => bins,
+        let binned = match bins.take().filter(|bins| bins.key == BinKey::of(parameters)) {
+            Some(bins) => bins.with_metrics(parameters)?,
             None => StageBins::read(request, parameters, &members, &mut sources, observer)?,
         };
         let binned = bins.insert(binned);
@@ -149,9 +149,14 @@ impl StageBins {
         Ok(StageBins { key, metrics, data: Arc::new(data), classes, validation })
     }
 
-    /// Returns whether a stage can use these data.
-    fn fit(&self, parameters: &Parameters) -> bool {
-        self.key == BinKey::of(parameters) && self.metrics == parameters.metrics
+    /// Returns the same data with the metrics of a stage.
+    fn with_metrics(self, parameters: &Parameters) -> Result<Self> {
+        if self.metrics == parameters.metrics {
+            return Ok(self);
+        }
+        let set = |set: &Arc<ValidationData>| Ok(Arc::new(set.with_metrics(parameters)?));
+        let validation = self.validation.iter().map(set).collect::<Result<_>>()?;
+        Ok(StageBins { metrics: parameters.metrics.clone(), validation, ..self })
     }
 
     /// Returns the rows with the labels that a member learns.
@@ -173,9 +178,11 @@ fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     const CLASS_BYTES: u64 = 8;
     // The combined score, while it is evaluated.
     let combined = if count > 1 { 8 } else { 0 };
+    // The scores of a model are computed as one list before they are divided by partition.
+    let start = if request.start.is_some() || request.plan.stages.len() > 1 { 8 } else { 0 };
     RowBytes {
-        training: most + CLASS_BYTES * members.classes().count() as u64 + combined,
-        validation: 8 * count + combined,
+        training: most + CLASS_BYTES * members.classes().count() as u64 + combined + start,
+        validation: 8 * count + combined + start,
     }
 }
 

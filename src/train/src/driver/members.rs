@@ -116,15 +116,15 @@ impl<'a> Members<'a> {
         let training = match &self.training {
             None => None,
             Some(TrainingRows::Here(metrics, rows)) => {
-                let scores = self.combined(rows, |learner| learner.training_scores().cloned());
+                let scores = self.combined(rows, |learner| Ok(learner.training_scores().cloned()))?;
                 scores.map(|scores| metrics.evaluate(rows, &scores))
             }
             Some(TrainingRows::Remote(backend, combination)) => backend.evaluate(combination)?,
         };
         values.extend(LogValue::of_means("train", &training.unwrap_or_default()));
         for (number, set) in self.validation.iter().enumerate() {
-            let of = |learner: &dyn Learner| Some(learner.validation_scores(number, round).into_owned());
-            let Some(scores) = self.combined(set.rows(), of) else { continue };
+            let of = |learner: &dyn Learner| Ok(Some(learner.validation_scores(number, round)?.into_owned()));
+            let Some(scores) = self.combined(set.rows(), of)? else { continue };
             if let Some(row) = set.not_finite(&scores) {
                 return Err(diverged_on(&set.name, row, round));
             }
@@ -137,13 +137,14 @@ impl<'a> Members<'a> {
     fn combined(
         &self,
         rows: &[LabelledRows],
-        scores: impl Fn(&dyn Learner) -> Option<Scores>,
-    ) -> Option<Scores> {
+        scores: impl Fn(&dyn Learner) -> Result<Option<Scores>>,
+    ) -> Result<Option<Scores>> {
         let mut sum = Scores::constant(rows, self.intercept);
         for member in &self.all {
-            sum.add_weighted(member.part.weight, &scores(&*member.learner)?);
+            let Some(scores) = scores(&*member.learner)? else { return Ok(None) };
+            sum.add_weighted(member.part.weight, &scores);
         }
-        Some(sum)
+        Ok(Some(sum))
     }
 
     /// Keeps the content that replaced parts have after the best round so far: this round, or an earlier one.

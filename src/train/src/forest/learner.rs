@@ -181,8 +181,8 @@ impl Learner for ForestLearner<'_> {
         None // a forest is trained on the labels and needs no scores of its rows
     }
 
-    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(self.validation[set].mean_scores(round))
+    fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Owned(self.validation[set].mean_scores(round)))
     }
 
     fn leaves_threads_idle(&self) -> bool {

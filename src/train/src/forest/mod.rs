@@ -204,7 +204,7 @@ fn values_of(
     as_model: &Tree,
     lanes: Option<&CodeLanes>,
 ) -> Result<Scores> {
-    let Some(lanes) = lanes else { return Ok(wins_of(set, as_model)) };
+    let Some(lanes) = lanes else { return wins_of(set, as_model) };
     set.values(as_model, |data, partition| {
         let codes = data.all_codes(partition)?;
         let view = PartitionView::of(data, partition, &codes, lanes);
@@ -216,7 +216,7 @@ fn values_of(
 }
 
 /// Returns, for every document, the fraction of other documents in its query that it beats according to one tree.
-fn wins_of(set: &ValidationSet, tree: &Tree) -> Scores {
+fn wins_of(set: &ValidationSet, tree: &Tree) -> Result<Scores> {
     set.by_query(|documents, width| {
         win_rates(documents, width, |rows, chances| {
             let rows = rows.chunks_exact(width).zip(chances);

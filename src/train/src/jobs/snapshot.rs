@@ -7,7 +7,7 @@ use crate::tree::CodedTree;
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::Shard;
-use planetree_base::wire::malformed;
+use planetree_data::dataset::DatasetReader;
 use planetree_data::source::LabelledData;
 use planetree_model::model::Model;
 use planetree_model::predict::GroupPredictor;
@@ -59,11 +59,13 @@ impl TrainingSnapshot {
 /// Computes the scores that training starts from, by row group of the shard. `model` is the content of a model file.
 pub(crate) fn start_scores(model: &Bytes, shard: &Shard<'_, LabelledData>) -> Result<Vec<Vec<f64>>> {
     let model = Model::from_bytes(&model.0)?;
-    let reader = shard.data.readers().next().ok_or_else(malformed)?;
-    let predictor = GroupPredictor::new(&model, reader)?;
+    let prepare = |reader| Ok((reader, GroupPredictor::new(&model, reader)?));
+    let datasets: Vec<(&DatasetReader, GroupPredictor)> =
+        shard.data.readers().map(prepare).collect::<Result<_>>()?;
     let of_group = |partition: &usize| {
-        let group = reader.open_group(shard.data.group_id(*partition))?;
-        predictor.scores(reader, &group)
+        let (dataset, group) = shard.data.place_of(*partition);
+        let (reader, predictor) = &datasets[dataset];
+        predictor.scores(reader, &reader.open_group(group)?)
     };
     shard.parts.par_iter().map(of_group).collect()
 }

@@ -31,15 +31,15 @@ impl LinearLearner<'_> {
     }
 
     /// Returns the scores of a validation set.
-    fn scores(&self, set: &ValidationSet) -> Scores {
+    fn scores(&self, set: &ValidationSet) -> Result<Scores> {
         let scorer = self.function().scorer(&self.features, Level::new());
         let mut scores = set.by_query(|values, width| {
             let mut scores = vec![0.0; values.len() / width.max(1)];
             scorer.score(RowValues::Matrix { values, width }, &mut scores);
             scores
-        });
+        })?;
         scores.add_values(|partition, row| set.scores().partition(partition)[row]);
-        scores
+        Ok(scores)
     }
 }
 
@@ -82,7 +82,7 @@ impl Learner for LinearLearner<'_> {
         let means = self.current.as_ref().map_or(&[][..], |current| &current.means);
         let mut values: Vec<LogValue> = LogValue::of_means("train", means).collect();
         for set in &self.validation {
-            let scores = self.scores(set);
+            let scores = self.scores(set)?;
             if let Some(row) = set.data.not_finite(&scores) {
                 return Err(Error::Untrainable(Box::new(Error::usage(
                     format_args!(
@@ -101,8 +101,8 @@ impl Learner for LinearLearner<'_> {
         None // the rows are scored where they are, which may be another process
     }
 
-    fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(self.scores(&self.validation[set]))
+    fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Owned(self.scores(&self.validation[set])?))
     }
 
     fn leaves_threads_idle(&self) -> bool {

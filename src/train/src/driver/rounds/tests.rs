@@ -59,7 +59,7 @@ impl Learner for Counter {
         None
     }
 
-    fn validation_scores(&self, _set: usize, _round: u32) -> Cow<'_, Scores> {
+    fn validation_scores(&self, _set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
         Cow::Owned(Scores::of_partitions(Vec::new()))
     }
 
@@ -143,7 +143,7 @@ impl Learner for Borrowed<'_> {
         self.0.training_scores()
     }
 
-    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores> {
+    fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>> {
         self.0.validation_scores(set, round)
     }
 
