@@ -3,43 +3,31 @@
 
 use crate::support::cluster::Cluster;
 use crate::support::*;
-use std::fs;
 use std::path::Path;
 
-/// Two stages with few trees: a forest, and boosting with the given settings.
-fn staged(directory: &Path, second: &str, trees: u32) -> String {
-    let text = format!(
-        "[[stage]]\npreset = \"rf\"\nnum_trees = 6\nmissing = \"zero\"\n\n\
-         [[stage]]\n{second}\nnum_trees = {trees}\nmissing = \"zero\"\n"
-    );
-    fs::write(directory.join("plan.toml"), text).unwrap();
-    "--config plan.toml --data data".to_owned()
-}
-
-fn outcome(directory: &Path, arguments: &str) -> (Vec<u8>, Vec<String>) {
+fn outcome(directory: &Path, arguments: &str) -> (Vec<u8>, Vec<RoundMetric>) {
     let model = trained_bytes(directory, &format!("{arguments} --valid vali --rounds rounds"));
-    let log = rounds_of(&directory.join("rounds")).iter().map(|round| format!("{round:?}")).collect();
-    (model, log)
+    (model, rounds_of(&directory.join("rounds")))
 }
 
 #[test]
 fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
     let room = room();
     let at = room.path();
-    let examples = graded(31, 60, 20);
-    dataset(at, "data", &examples, "--partition-rows 150");
-    dataset(at, "more", &graded(33, 30, 20), "--partition-rows 150");
+    let examples = graded(31, 90, 20);
+    dataset(at, "data", &examples[..1200], "--partition-rows 150");
+    dataset(at, "more", &examples[1200..], "--partition-rows 150");
     dataset(at, "vali", &graded(32, 20, 15), "");
     train(at, "--preset rf-point --data data --set num_trees=4 --model forest");
     train(at, "--preset planet --data data --set num_trees=4 --model boosted");
     for variant in [
-        staged(at, "preset = \"gbrt\"", 6), // igbrt with few trees
-        "--preset avg-ksgbrt --data data --set runs=3 --set num_trees=4".to_owned(),
-        "--preset planet --data data --set target=ordinal --set num_trees=4".to_owned(),
-        "--preset planet --data data --start-model forest --set num_trees=4".to_owned(),
-        "--preset planet --data data --start-model boosted --set num_trees=4".to_owned(),
-        "--preset lambdamart --data data --data more --start-model forest --set num_trees=4".to_owned(),
-        "--preset linear --data data --start-model forest".to_owned(),
+        "--preset igbrt --data data --set stage.1.num_trees=5 --set stage.2.num_trees=4",
+        "--preset avg-ksgbrt --data data --set runs=3 --set num_trees=4",
+        "--preset planet --data data --set target=ordinal --set num_trees=4",
+        "--preset planet --data data --start-model forest --set num_trees=4",
+        "--preset planet --data data --start-model boosted --set num_trees=4",
+        "--preset lambdamart --data data --data more --start-model forest --set num_trees=4",
+        "--preset linear --data data --start-model forest",
     ] {
         let expected = outcome(at, &format!("{variant} --threads 1"));
         for executors in 1..=3 {
@@ -55,7 +43,8 @@ fn the_second_stage_survives_the_loss_of_an_executor() {
     let room = room();
     let at = room.path();
     dataset(at, "data", &graded(7, 120, 25), "--partition-rows 400");
-    let arguments = format!("{} --model", staged(at, "preset = \"planet\"", 40));
+    let arguments = "--preset igbrt --data data --set stage.1.num_trees=6 --set stage.2.candidates=static \
+                     --set stage.2.num_trees=40 --model";
     train(at, &format!("{arguments} expected"));
     let mut cluster = Cluster::start(2, &[]);
     let line = format!("train {arguments} m --cluster {} --stats stats.json --quiet", cluster.url());

@@ -40,6 +40,7 @@ mod round_trip;
 mod s3;
 mod sql;
 mod sql_rules;
+mod start_scores;
 mod support;
 mod terminal;
 mod train_crash;

@@ -252,6 +252,9 @@ impl Backend for Cluster {
         if request.objective.is_some() {
             return refuse("a custom objective");
         }
+        if request.start_scores.is_some() {
+            return refuse("a model with start scores of a file (--start-scores)");
+        }
         request.data.iter().try_for_each(|data| check_place(data, &self.address))
     }
 

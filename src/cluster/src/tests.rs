@@ -39,11 +39,16 @@ fn cluster(usage: &str) -> Arc<Cluster> {
 /// Creates a dataset of queries with graded documents. Some values are missing, one feature has few distinct values and
 /// another has many.
 fn dataset(room: &Path) -> DatasetReader {
+    dataset_of(room, "")
+}
+
+/// Creates a dataset like [`dataset`], with a prefix of its query ids.
+fn dataset_of(room: &Path, prefix: &str) -> DatasetReader {
     let mut text = String::new();
     for row in 0..900u32 {
         let noise = |salt: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(salt * 7919) >> 9) % 1000;
         let label = noise(1) % 5;
-        text.push_str(&format!("{label} qid:{}", row / 15));
+        text.push_str(&format!("{label} qid:{prefix}{}", row / 15));
         for feature in 1..=6 {
             let value = match feature {
                 1 => label * 100 + noise(2) % 150,
@@ -206,7 +211,7 @@ fn a_cluster_in_this_process_trains_stages_runs_and_classes() {
 #[test]
 fn a_cluster_in_this_process_trains_on_several_datasets() {
     let (room, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (data, more) = (dataset(room.path()), dataset(other.path()));
+    let (data, more) = (dataset(room.path()), dataset_of(other.path(), "more"));
     let (start, _) = trained(&data, "rf-point", None);
     for (preset, start) in [("lambdamart", None), ("planet", Some(start)), ("rf-point", None)] {
         let model = |on: Option<&Arc<Cluster>>| {

@@ -65,6 +65,12 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
 
+    /// Scores to start boosting from, as init_score in LightGBM: predictions of the training data, in any format that evaluate reads.
+    /// May be repeated with the names of the validation sets, each of which needs start scores, too. They are not part of the
+    /// model: predict adds them with the same option
+    #[arg(long, value_name = "[NAME=]FILE")]
+    start_scores: Vec<String>,
+
     /// Write the training log, one row per round, split and metric: .parquet (or no extension), .csv, .tsv, .json, .ndjson
     #[arg(long, value_name = "FILE")]
     rounds: Option<String>,

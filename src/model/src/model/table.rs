@@ -52,11 +52,19 @@ impl Model {
         let failed = |error| Error::io("temporary file of a model", "write", error);
         let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
         file.write_all(bytes).map_err(failed)?;
-        Self::read(&Location::Local(file.path().to_owned()))
+        Self::read_unfinished(&Location::Local(file.path().to_owned()))
     }
 
-    /// Reads and validates a model.
+    /// Reads and validates a model. Returns an error if the model was trained from start scores, so that nobody takes its
+    /// value for a score.
     pub fn read(location: &Location) -> Result<Model> {
+        let model = Self::read_unfinished(location)?;
+        model.check_complete(location)?;
+        Ok(model)
+    }
+
+    /// Reads and validates a model, even if it was trained from start scores, to which its value must be added.
+    pub fn read_unfinished(location: &Location) -> Result<Model> {
         Self::from_table(&TableReader::open(location, TableKind::Model)?)
     }
 

@@ -87,7 +87,13 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "train",
         positional: None,
-        inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
+        inputs: &[
+            input("data"),
+            named("valid"),
+            input("config"),
+            input("start_model"),
+            named("start_scores"),
+        ],
         outputs: &[
             output("model", ".parquet"),
             on_request("rounds"),
@@ -101,7 +107,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "predict",
         positional: None,
-        inputs: &[input("model"), input("data")],
+        inputs: &[input("model"), input("data"), input("start_scores")],
         outputs: &[output("output", ".parquet"), on_request("scores"), on_request("stats")],
         prints: Prints::Nothing,
     },

@@ -273,6 +273,7 @@ fn without_trees(context: &StageContext<'_>, start: &TreeEnsemble) -> Model {
         configuration: String::new(),
         data: Vec::new(),
         rounds: 0,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -1,10 +1,12 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, OrdinalTarget, Target};
-use crate::driver::{TrainRequest, ValidationData};
+use crate::config::{
+    BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, OrdinalTarget, StageStart, Target,
+};
+use crate::driver::{Sources, TrainRequest, ValidationData};
 use planetree_base::error::{Error, Result};
-use planetree_data::source::LabelledRows;
+use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_model::model::{Model, ModelFeature};
 use std::sync::Arc;
 
@@ -46,23 +48,55 @@ pub fn check(request: &TrainRequest) -> Result<()> {
         ));
     }
     if request.start.is_some() {
-        check_start(request)?;
+        check_start(request, "--start-model")?;
+    }
+    if request.start_scores.is_some() {
+        check_start(request, "--start-scores")?;
+        if request.start.is_some() {
+            return Err(Error::usage(
+                "--start-scores conflicts with --start-model: both are scores to start from",
+                "remove one of them; the predictions of a model can be start scores",
+            ));
+        }
+        if request.plan.stage_start == StageStart::OutOfBag {
+            return Err(Error::usage(
+                "--start-scores conflicts with start_scores = oob",
+                "remove one of them",
+            ));
+        }
     }
     Ok(())
 }
 
-fn check_start(request: &TrainRequest) -> Result<()> {
+/// Returns an error if there are not as many start scores as rows.
+pub fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<()> {
+    let Some(given) = &request.start_scores else { return Ok(()) };
+    let scores = std::iter::once(&given.training).chain(&given.validation);
+    let data = std::iter::once(&sources.source).chain(&sources.validation);
+    let fits = |(scores, data): (&Vec<f64>, &LabelledData)| {
+        scores.len() as u64 == data.row_count() && scores.iter().all(|score| score.is_finite())
+    };
+    match given.validation.len() == sources.validation.len() && scores.zip(data).all(fits) {
+        true => Ok(()),
+        false => Err(Error::usage(
+            "start scores: there must be a finite score for every row of the training data and of each validation set",
+            "pass one score per row, in the order of the rows",
+        )),
+    }
+}
+
+fn check_start(request: &TrainRequest, option: &str) -> Result<()> {
     match &request.plan.first().learner {
         LearnerParameters::Forest(_) => Err(Error::usage(
             "a forest cannot continue from a model: its trees are independent",
-            "remove --start-model, or set ensemble=boost",
+            format_args!("remove {option}, or set ensemble=boost"),
         )),
         LearnerParameters::Boost(boost)
             if !matches!(boost.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) =>
         {
             Err(Error::usage(
-                "base_score conflicts with --start-model, which has its own base score",
-                "remove base_score or --start-model",
+                format_args!("base_score conflicts with {option}, which has its own base score"),
+                format_args!("remove base_score or {option}"),
             ))
         }
         LearnerParameters::Boost(_) | LearnerParameters::Linear(_)
@@ -70,10 +104,10 @@ fn check_start(request: &TrainRequest) -> Result<()> {
         {
             Err(Error::usage(
                 format_args!(
-                    "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
+                    "target = {} conflicts with {option}, whose scores are not probabilities of classes",
                     request.plan.target.name()
                 ),
-                "remove target or --start-model",
+                format_args!("remove target or {option}"),
             ))
         }
         LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => Ok(()),

@@ -17,9 +17,9 @@ mod start;
 use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
-    BinKey, Combination, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics, Observer,
-    Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest,
-    Training, TrainingRows, TrainingStart, ValidationData, check_labels, open_sources,
+    BinKey, Combination, GivenScores, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics,
+    Observer, Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores,
+    TrainRequest, Training, TrainingRows, TrainingStart, ValidationData, check_labels, open_sources,
 };
 use crate::{boost, forest, linear};
 use members::{MemberPlan, PlannedMembers};
@@ -34,6 +34,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     checks::check(request)?;
     let features = start::start_features(request);
     let mut sources = open_sources(request, features.as_deref(), observer)?;
+    checks::check_start_scores(request, &sources)?;
     let members = PlannedMembers::of(&request.plan, &sources.source)?;
     let mut training = Training::open(
         request,
@@ -110,6 +111,7 @@ fn first_model(request: &TrainRequest, members: &PlannedMembers, sources: &Sourc
         configuration: request.configuration(),
         data: sources.data_used(request)?,
         rounds: 0,
+        start_scores: request.start_scores.as_ref().map(GivenScores::digest),
         origin: Origin::default(),
     })
 }
@@ -178,8 +180,10 @@ fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     const CLASS_BYTES: u64 = 8;
     // The combined score, while it is evaluated.
     let combined = if count > 1 { 8 } else { 0 };
-    // The scores of a model are computed as one list before they are divided by partition.
-    let start = if request.start.is_some() || request.plan.stages.len() > 1 { 8 } else { 0 };
+    // The scores of a model are computed as one list before they are divided by partition. Given scores are a list, too.
+    let has_model = request.start.is_some() || request.plan.stages.len() > 1;
+    let has_given = request.start_scores.is_some();
+    let start = 8 * (u64::from(has_model || has_given) + u64::from(has_given));
     RowBytes {
         training: most + CLASS_BYTES * members.classes().count() as u64 + combined + start,
         validation: 8 * count + combined + start,
@@ -210,7 +214,8 @@ impl StageRun<'_> {
         if let Some(backend) = &self.request.backend {
             backend.begin_stage(self.parameters, &self.binned.data);
         }
-        let has_start = self.number > 1 || self.request.start.is_some();
+        let has_start =
+            self.number > 1 || self.request.start.is_some() || self.request.start_scores.is_some();
         let mut out_of_bag = out_of_bag.into_iter();
         let mut all = Vec::with_capacity(inputs.len());
         for (member, input) in self.members.all.iter().zip(&inputs) {
@@ -272,7 +277,8 @@ impl StageRun<'_> {
         self.members.all.iter().enumerate().map(input).collect()
     }
 
-    /// Computes the scores that a member starts from: those of the start model and of its own earlier stages.
+    /// Computes the scores that a member starts from: the given ones, and those of the start model and of its own earlier
+    /// stages.
     fn start(
         &self,
         member: &MemberPlan,
@@ -282,16 +288,20 @@ impl StageRun<'_> {
         features: &[ModelFeature],
     ) -> Result<StartScores> {
         let model = member_model(self.request, member, finished, features);
-        let of_set = |(source, set): (_, &Arc<ValidationData>)| {
-            Ok(Scores::given(set.rows(), &scores_on(source, &model)?))
+        let given = self.request.start_scores.as_ref();
+        let of_set = |(number, (source, set)): (usize, (_, &Arc<ValidationData>))| {
+            let given = given.map(|given| &given.validation[number][..]);
+            Ok(Scores::given(set.rows(), &start::total_scores(source, &model, given)?))
         };
         let sets = self.sources.validation.iter().zip(&self.binned.validation);
-        let validation = sets.map(of_set).collect::<Result<_>>()?;
+        let validation = sets.enumerate().map(of_set).collect::<Result<_>>()?;
         let rows = &input.data.rows;
         let training = match (out_of_bag, &self.request.backend) {
             (Some(scores), _) => TrainingStart::Here(Scores::given(rows, &scores)),
             (None, None) => {
-                TrainingStart::Here(Scores::given(rows, &scores_on(&self.sources.source, &model)?))
+                let given = given.map(|given| &given.training[..]);
+                let scores = start::total_scores(&self.sources.source, &model, given)?;
+                TrainingStart::Here(Scores::given(rows, &scores))
             }
             (None, Some(_)) => TrainingStart::Remote(Box::new(model)),
         };

@@ -62,8 +62,20 @@ fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) ->
         configuration: String::new(),
         data: Vec::new(),
         rounds: 0,
+        start_scores: None,
         origin: Origin::default(),
     }
+}
+
+/// Returns the scores of all rows of a source, in order: those of a model plus the given ones.
+pub fn total_scores(source: &LabelledData, model: &Model, given: Option<&[f64]>) -> Result<Vec<f64>> {
+    let Some(given) = given else { return scores_on(source, model) };
+    if model.parts.is_empty() && model.intercept == 0.0 {
+        return Ok(given.to_vec());
+    }
+    let mut scores = scores_on(source, model)?;
+    scores.iter_mut().zip(given).for_each(|(score, given)| *score += given);
+    Ok(scores)
 }
 
 /// Returns the scores of all rows of a source, in order.

@@ -190,6 +190,9 @@ fn difference(
     if !is_same_start {
         return Some("it started from another model".to_owned());
     }
+    if model.start_scores != expected.start_scores {
+        return Some("it started from other start scores".to_owned());
+    }
     let lines = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with("num_trees")).map(str::to_owned).collect()
     };

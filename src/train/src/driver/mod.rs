@@ -38,7 +38,7 @@ pub use log::{BestRound, LogEntry, LogValue, write_rounds};
 pub use members::{Member, Members, TrainingRows, diverged_on};
 pub use memory::RowBytes;
 pub use open::{BinKey, Sources, check_labels, misfit, no_split, open_sources};
-pub use request::{CustomObjective, NamedData, TrainRequest};
+pub use request::{CustomObjective, GivenScores, NamedData, TrainRequest};
 pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;

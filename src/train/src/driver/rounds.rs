@@ -367,7 +367,11 @@ impl<'a> Training<'a> {
         }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
-            let start = if number == 1 { "the start model" } else { "the earlier stages" };
+            let start = match (number, &self.request.start) {
+                (1, Some(_)) => "the start model",
+                (1, None) => "the start scores",
+                _ => "the earlier stages",
+            };
             observer.note(&match best.round {
                 0 => format!("{of_stage}{prefix}none of {rounds} rounds is better than {start}"),
                 round => format!("{of_stage}{prefix}the best round is {round} of {rounds}"),

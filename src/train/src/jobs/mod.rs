@@ -49,6 +49,14 @@ fn map_labels(rows: &mut [LabelledRows], parameters: &Parameters, source: &Label
     rows.iter_mut().try_for_each(|rows| rows.map_labels(map, &source.place()))
 }
 
+/// Divides the results of feature groups into at most `blocks` blocks of about equally many groups.
+fn in_blocks<T>(groups: Vec<T>, blocks: usize) -> Vec<Vec<T>> {
+    let (count, blocks) = (groups.len(), blocks.clamp(1, groups.len().max(1)));
+    let mut groups = groups.into_iter();
+    let own = |block: usize| count * (block + 1) / blocks - count * block / blocks;
+    (0..blocks).map(|block| groups.by_ref().take(own(block)).collect()).collect()
+}
+
 /// Returns the rows with the labels that a part learns: 1 up to a grade and 0 above it, or the labels themselves.
 fn learned_labels(data: &Arc<BinnedData>, at_most: Option<i32>) -> Arc<BinnedData> {
     match at_most {

@@ -3,6 +3,7 @@
 //! the number of rows nor on the number of workers.
 
 use super::boost_job::BoostStep;
+use super::in_blocks;
 use super::member_share::MemberShare;
 use crate::tree::{MergeTree, NodeHistograms, NodeId, merge_histograms};
 use planetree_base::error::Result;
@@ -43,13 +44,9 @@ impl BoostStep for StreamLevel {
 
     /// Each block has some of the feature groups.
     fn run(&self, share: &mut MemberShare, blocks: usize) -> Result<Vec<WorkerLevels>> {
-        let mut groups = share.worker_histograms(&self.groups, &self.wanted, self.centroids)?.into_iter();
-        let (count, blocks) = (self.groups.len(), blocks.clamp(1, self.groups.len().max(1)));
-        let block = |block: usize| {
-            let own = count * (block + 1) / blocks - count * block / blocks;
-            WorkerLevels { centroids: self.centroids, groups: groups.by_ref().take(own).collect() }
-        };
-        Ok((0..blocks).map(block).collect())
+        let groups = share.worker_histograms(&self.groups, &self.wanted, self.centroids)?;
+        let block = |groups| WorkerLevels { centroids: self.centroids, groups };
+        Ok(in_blocks(groups, blocks).into_iter().map(block).collect())
     }
 }
 

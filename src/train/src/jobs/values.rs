@@ -2,6 +2,7 @@
 //! the number of distinct values.
 
 use super::boost_job::BoostStep;
+use super::in_blocks;
 use super::member_share::MemberShare;
 use crate::tree::{GradientSums, GroupNodes};
 use planetree_base::error::Result;
@@ -75,13 +76,9 @@ impl BoostStep for ValueLevel {
     /// Each block has some of the feature groups.
     fn run(&self, share: &mut MemberShare, blocks: usize) -> Result<Vec<ValueLists>> {
         let groups = share.value_sums(&self.wanted)?;
-        let mut groups = groups.into_iter().map(|nodes| nodes.into_iter().map(CodeList::of).collect());
-        let (count, blocks) = (self.wanted.len(), blocks.clamp(1, self.wanted.len().max(1)));
-        let block = |block: usize| {
-            let own = count * (block + 1) / blocks - count * block / blocks;
-            ValueLists(groups.by_ref().take(own).collect())
-        };
-        Ok((0..blocks).map(block).collect())
+        let of_group = |nodes: Vec<_>| nodes.into_iter().map(CodeList::of).collect();
+        let groups: Vec<Vec<CodeList>> = groups.into_iter().map(of_group).collect();
+        Ok(in_blocks(groups, blocks).into_iter().map(ValueLists).collect())
     }
 }
 

@@ -104,6 +104,7 @@ fn run(
         configuration: request.configuration(),
         data: Vec::new(),
         rounds: 0,
+        start_scores: None,
         origin: Origin::default(),
     };
     let mut training = Training::open(request, model, PhaseSeconds::default(), &mut Silent)?;
