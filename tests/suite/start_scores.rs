@@ -10,8 +10,8 @@ fn with_predictions(directory: &Path) {
     dataset(directory, "vali", &graded(42, 20, 15), "");
     train(directory, "--preset rf-point --data data --set num_trees=5 --model forest");
     for name in ["data", "vali"] {
-        run(directory, &format!("predict --model forest --data {name} --output {name}.start")).ok();
-        run(directory, &format!("predict --model forest --data {name} --output {name}.start.csv")).ok();
+        run(directory, &format!("predict --model forest --data {name} --output {name}-start")).ok();
+        run(directory, &format!("predict --model forest --data {name} --output {name}-start.csv")).ok();
     }
 }
 
@@ -37,10 +37,10 @@ fn start_scores_are_the_predictions_of_a_start_model() {
         let expected_log = rounds_of(&at.join("rounds"));
         let expected = scores(at, "--model whole --data vali");
         for form in ["", ".csv"] {
-            let start = format!("--start-scores data.start{form} --start-scores valid=vali.start{form}");
+            let start = format!("--start-scores data-start{form} --start-scores valid=vali-start{form}");
             train(at, &format!("{common} added {start}"));
             assert_eq!(rounds_of(&at.join("rounds")), expected_log, "{settings} {form}");
-            let added = format!("--model added --data vali --start-scores vali.start{form}");
+            let added = format!("--model added --data vali --start-scores vali-start{form}");
             assert!(scores(at, &added) == expected, "{settings} {form}");
             // The ranks are those of the sums.
             let ranks = table_of(&at.join("p")).column_by_name("rank").cloned();
@@ -50,7 +50,7 @@ fn start_scores_are_the_predictions_of_a_start_model() {
     }
     // The value of the model alone, as in LightGBM.
     let alone = scores(at, "--model added --data vali --without-start-scores");
-    assert!(alone != scores(at, "--model added --data vali --start-scores vali.start"));
+    assert!(alone != scores(at, "--model added --data vali --start-scores vali-start"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn nothing_takes_the_value_of_a_model_with_start_scores_for_a_score() {
     let room = room();
     let at = room.path();
     with_predictions(at);
-    train(at, "--preset planet --set num_trees=3 --data data --start-scores data.start --model added");
+    train(at, "--preset planet --set num_trees=3 --data data --start-scores data-start --model added");
     let fails = |arguments: &str, messages: &[&str]| {
         let ran = run(at, arguments);
         assert!(ran.code != 0, "{arguments}");
@@ -73,12 +73,12 @@ fn nothing_takes_the_value_of_a_model_with_start_scores_for_a_score() {
     fails("export added --format lightgbm --output n.txt", &part);
     fails("blend a=added b=forest --output n", &part);
     fails(
-        "predict --model forest --data vali --output q --start-scores vali.start",
+        "predict --model forest --data vali --output q --start-scores vali-start",
         &["was not trained from start scores", "remove --start-scores"],
     );
     let described = run(at, "describe added").ok().stdout;
     assert!(described.contains("start scores") && described.contains("not part of the model"), "{described}");
-    assert!(run(at, "describe added --json").ok().stdout.contains("\"start_scores\": \""));
+    assert!(run(at, "describe added --json").ok().stdout.contains("\"start_scores\":\""));
     assert!(!run(at, "describe forest").ok().stdout.contains("start scores"));
 }
 
@@ -88,7 +88,7 @@ fn start_scores_that_do_not_fit_are_refused() {
     let at = room.path();
     with_predictions(at);
     let lines: Vec<String> =
-        fs::read_to_string(at.join("data.start.csv")).unwrap().lines().map(str::to_owned).collect();
+        fs::read_to_string(at.join("data-start.csv")).unwrap().lines().map(str::to_owned).collect();
     let write =
         |name: &str, lines: &[String]| fs::write(at.join(name), format!("{}\n", lines.join("\n"))).unwrap();
     write("short.csv", &lines[..lines.len() - 1]);
@@ -115,15 +115,15 @@ fn start_scores_that_do_not_fit_are_refused() {
     fails("--start-scores short.csv", &["the numbers of rows differ: 1200 and 1199", "for the same rows"]);
     fails("--start-scores moved.csv", &["moved.csv", "query"]);
     fails("--start-scores broken.csv", &["broken.csv", "row 5", "finite"]);
-    fails("--start-scores vali.start", &["start scores of another dataset", "vali.start"]);
-    fails("--start-scores data.start --valid vali", &["validation set valid has none", "valid=FILE"]);
-    fails("--start-scores valid=vali.start --valid vali", &["the training data have none"]);
-    fails("--start-scores x=vali.start --valid vali", &["no validation set called x"]);
-    fails("--start-scores data.start --start-scores data.start.csv", &["start scores already"]);
-    fails("--start-scores data.start --start-model forest", &["conflicts with --start-model"]);
-    fails("--start-scores data.start --set base_score=1", &["base_score conflicts with --start-scores"]);
-    fails("--start-scores data.start --set target=at_most:1", &["conflicts with --start-scores"]);
-    fails("--start-scores data.start --preset rf-point", &["independent", "remove --start-scores"]);
+    fails("--start-scores vali-start", &["start scores of another dataset", "vali-start"]);
+    fails("--start-scores data-start --valid vali", &["validation set valid has none", "valid=FILE"]);
+    fails("--start-scores valid=vali-start --valid vali", &["the training data have none"]);
+    fails("--start-scores x=vali-start --valid vali", &["no validation set called x"]);
+    fails("--start-scores data-start --start-scores data-start.csv", &["start scores already"]);
+    fails("--start-scores data-start --start-model forest", &["conflicts with --start-model"]);
+    fails("--start-scores data-start --set base_score=1", &["base_score conflicts with --start-scores"]);
+    fails("--start-scores data-start --set target=at_most:1", &["conflicts with --start-scores"]);
+    fails("--start-scores data-start --preset rf-point", &["independent", "remove --start-scores"]);
 }
 
 #[test]
@@ -131,14 +131,56 @@ fn a_training_from_start_scores_is_resumed() {
     let room = room();
     let at = room.path();
     with_predictions(at);
-    let common = "--preset planet --set learning_rate=0.01 --data data --start-scores data.start";
+    let common = "--preset planet --set learning_rate=0.01 --data data --start-scores data-start";
     assert_resumes_with_the_same_log(at, common);
     // Other scores for the same rows are another training run.
     let trees = stop_at_checkpoint(at, common) + 3;
     train(at, "--preset rf-point --data data --set num_trees=2 --model other");
-    run(at, "predict --model other --data data --output other.start").ok();
-    let other = common.replace("data.start", "other.start");
+    run(at, "predict --model other --data data --output other-start").ok();
+    let other = common.replace("data-start", "other-start");
     let ran =
         run(at, &format!("train {other} --set num_trees={trees} --model m --checkpoint c --resume")).failed();
     assert!(ran.stderr.contains("it started from other start scores"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_pipeline_passes_start_scores_on() {
+    let room = room();
+    let at = room.path();
+    with_predictions(at);
+    let pipeline = r#"
+[pipeline]
+name = "p"
+[step.forest]
+kind = "train"
+preset = "rf-point"
+data = "data"
+set = { num_trees = 5 }
+[step.start]
+kind = "predict"
+model = "forest"
+data = "data"
+[step.start_vali]
+kind = "predict"
+model = "forest"
+data = "vali"
+[step.added]
+kind = "train"
+preset = "planet"
+data = "data"
+valid = "vali"
+set = { num_trees = 3 }
+start_scores = ["start", "valid=start_vali"]
+[step.scores]
+kind = "predict"
+model = "added"
+data = "vali"
+start_scores = "start_vali"
+"#;
+    fs::write(at.join("p.toml"), pipeline).unwrap();
+    run(at, "run p.toml --output out").ok();
+    train(at, "--preset planet --set num_trees=3 --data data --start-model forest --model whole");
+    scores(at, "--model whole --data vali");
+    let column = |file: &str| table_of(&at.join(file)).column_by_name("score").cloned();
+    assert_eq!(column("out/scores.parquet"), column("p"));
 }

@@ -242,7 +242,9 @@ impl StageRun<'_> {
                 Metrics::new(&self.training_metrics(), &self.binned.data.rows)?,
                 &self.binned.data.rows[..],
             )),
-            (_, Some(backend)) => Some(TrainingRows::Remote(&**backend, self.combination(intercept))),
+            (_, Some(backend)) => {
+                Some(TrainingRows::Remote(&**backend, Box::new(self.combination(intercept))))
+            }
         };
         let validation = self.binned.validation.clone();
         let mut members = Members::new(all, intercept, validation, training_rows);

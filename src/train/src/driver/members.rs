@@ -39,7 +39,7 @@ pub enum TrainingRows<'a> {
     /// The rows are in this process.
     Here(Metrics, &'a [LabelledRows]),
     /// A backend holds the rows.
-    Remote(&'a dyn Backend, Combination),
+    Remote(&'a dyn Backend, Box<Combination>),
 }
 
 impl<'a> Members<'a> {

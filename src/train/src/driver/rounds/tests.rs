@@ -60,7 +60,7 @@ impl Learner for Counter {
     }
 
     fn validation_scores(&self, _set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
-        Cow::Owned(Scores::of_partitions(Vec::new()))
+        Ok(Cow::Owned(Scores::of_partitions(Vec::new())))
     }
 
     fn leaves_threads_idle(&self) -> bool {
