@@ -17,10 +17,7 @@ use planetree_data::dataset::Manifest;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
-use planetree_train::config::{
-    BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters, PairwiseLoss,
-    Parameters, StageStart,
-};
+use planetree_train::config::{BoostSettings, ForestSettings, Parameters, StageStart};
 use planetree_train::jobs::{CombinedMetrics, Survey, TrainingSnapshot, WireCell, WorkerShares};
 use planetree_train::tree::WorkerBounds;
 use planetree_train::{Backend, BoostWorker, Combination, EncodedJob, RemotePart, TrainRequest, TreeGrower};
@@ -160,17 +157,6 @@ impl Cluster {
     }
 }
 
-/// Checks whether a cluster supports training with these boosting parameters. If not, returns the name of an
-/// unsupported feature as an error.
-fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
-    if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
-        && matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. })
-    {
-        return Err("an unbiased objective");
-    }
-    Ok(())
-}
-
 /// Assigns the workers of streaming histograms to the shares of a dataset. Returns `None` if workers build no
 /// histograms of their own.
 fn worker_shares(
@@ -233,17 +219,9 @@ impl Backend for Cluster {
             ))
         };
         for stage in &request.plan.stages {
-            match &stage.learner {
-                LearnerParameters::Boost(boost) => check_boost(boost).or_else(refuse)?,
-                LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
-                    return refuse("a pairwise forest");
-                }
-                LearnerParameters::Forest(_) if request.out_of_bag || request.strength => {
-                    return refuse(
-                        "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
-                    );
-                }
-                LearnerParameters::Forest(_) | LearnerParameters::Linear(_) => {}
+            let has_extras = request.out_of_bag || request.strength;
+            if let Some(what) = stage.learner.config().refuses_cluster(has_extras) {
+                return refuse(what);
             }
         }
         if request.plan.stage_start == StageStart::OutOfBag {

@@ -5,7 +5,7 @@ use super::cuts::FeatureBins;
 use super::layout::BinLayout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
-use crate::config::{LearnerParameters, MissingPolicy, Parameters};
+use crate::config::{BinNeeds, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
@@ -36,13 +36,7 @@ impl BinOptions {
 
     /// Derives the binning options from training parameters.
     pub fn of(parameters: &Parameters) -> Self {
-        // Forests look up the codes of single rows for a few features per node, so they do not use sparse groups.
-        let (max_bin, sparse) = match &parameters.learner {
-            LearnerParameters::Boost(boost) => (boost.candidates.max_bin(), true),
-            LearnerParameters::Forest(forest) => (forest.candidates.max_bin(), false),
-            // Linear models use only the fill values and the constant features, not the bins.
-            LearnerParameters::Linear(_) => (Some(255), true),
-        };
+        let BinNeeds { max_bin, sparse } = parameters.learner.config().bins();
         BinOptions { max_bin, missing: parameters.missing, sparse }
     }
 

@@ -11,7 +11,8 @@ pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::Worke
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartUpdate, Scores, StageContext, StartScores, TrainRequest, TreeStart, diverged_on, misfit, no_split,
+    PartSettings, PartUpdate, Scores, StageContext, StartScores, TrainRequest, TreeStart, diverged_on,
+    misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
@@ -23,26 +24,35 @@ use planetree_base::progress::Meter;
 use planetree_metric::Metric;
 use planetree_model::model::{PartFamily, Tree};
 use prepare::PreparedBoosting;
-pub use prepare::bytes_per_row;
 use spin_guard::SpinGuard;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Creates the learner of a boosted part, and the part before its first round.
-pub fn learner<'a>(
-    context: &StageContext<'a>,
-    parameters: &'a BoostSettings,
-    input: &'a MemberInput,
-    start: Option<StartScores>,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    prepare::note_workers(parameters, &input.data.rows, observer);
-    let prepared = prepare::prepare(context, parameters, input, start)?;
-    let start = PartFamily::Trees(prepared.start.clone());
-    Ok(match prepared.traits.weighted {
-        true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared)?)),
-        false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared)?)),
-    })
+impl PartSettings for BoostSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        start: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let parameters = self;
+        prepare::note_workers(parameters, &input.data.rows, observer);
+        let prepared = prepare::prepare(context, parameters, input, start)?;
+        let start = PartFamily::Trees(prepared.start.clone());
+        Ok(match prepared.traits.weighted {
+            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared)?)),
+            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared)?)),
+        })
+    }
+
+    fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64 {
+        members * prepare::bytes_per_row(request, self)
+    }
+
+    fn logs_error(&self, request: &TrainRequest) -> bool {
+        request.is_squared_error(self)
+    }
 }
 
 /// Grows one tree per round from the gradients of the current scores.

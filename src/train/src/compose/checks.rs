@@ -1,9 +1,7 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{
-    BaseScore, ClassWeights, LearnerParameters, LeastSquaresData, OrdinalTarget, StageStart, Target,
-};
+use crate::config::{ClassWeights, LeastSquaresData, OrdinalTarget, Parameters, StageStart, Target};
 use crate::driver::{Sources, TrainRequest, ValidationData};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::{LabelledData, LabelledRows};
@@ -13,20 +11,11 @@ use std::sync::Arc;
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
-    let has_forest = plan.stages.iter().any(|stage| stage.forest().is_some());
     if let Some(custom) = &request.objective {
-        if plan.stages.iter().any(|stage| matches!(stage.learner, LearnerParameters::Linear(_))) {
+        let refused = |stage: &Parameters| stage.learner.config().spec().no_custom_objective;
+        if let Some(problem) = plan.stages.iter().find_map(refused) {
             return Err(Error::usage(
-                format_args!("objective {}: linear models have objectives of their own", custom.name),
-                "use a boosting preset, such as planet",
-            ));
-        }
-        if has_forest {
-            return Err(Error::usage(
-                format_args!(
-                    "objective {}: forests are trained directly on the labels and do not take an objective",
-                    custom.name
-                ),
+                format_args!("objective {}: {problem}", custom.name),
                 "use a boosting preset, such as planet",
             ));
         }
@@ -86,32 +75,20 @@ pub fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<(
 }
 
 fn check_start(request: &TrainRequest, option: &str) -> Result<()> {
-    match &request.plan.first().learner {
-        LearnerParameters::Forest(_) => Err(Error::usage(
-            "a forest cannot continue from a model: its trees are independent",
-            format_args!("remove {option}, or set ensemble=boost"),
-        )),
-        LearnerParameters::Boost(boost)
-            if !matches!(boost.base_score, BaseScore::Auto | BaseScore::Constant(0.0)) =>
-        {
-            Err(Error::usage(
-                format_args!("base_score conflicts with {option}, which has its own base score"),
-                format_args!("remove base_score or {option}"),
-            ))
-        }
-        LearnerParameters::Boost(_) | LearnerParameters::Linear(_)
-            if request.plan.target != Target::Labels =>
-        {
-            Err(Error::usage(
-                format_args!(
-                    "target = {} conflicts with {option}, whose scores are not probabilities of classes",
-                    request.plan.target.name()
-                ),
-                format_args!("remove target or {option}"),
-            ))
-        }
-        LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => Ok(()),
+    if let Some(refusal) = request.plan.first().learner.config().refuses_start_model() {
+        let of_option = |text: &str| text.replace("--start-model", option);
+        return Err(Error::usage(of_option(refusal.problem), of_option(refusal.remedy)));
     }
+    if request.plan.target != Target::Labels {
+        return Err(Error::usage(
+            format_args!(
+                "target = {} conflicts with {option}, whose scores are not probabilities of classes",
+                request.plan.target.name()
+            ),
+            format_args!("remove target or {option}"),
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that a stage replaces missing values as the start model and earlier stages do, because a model has only one

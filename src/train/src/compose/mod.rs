@@ -10,6 +10,7 @@
 
 mod checks;
 mod grades;
+mod learners;
 mod least_squares;
 mod members;
 mod start;
@@ -17,11 +18,11 @@ mod start;
 use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
-    BinKey, Combination, GivenScores, LearnerOutputs, Member, MemberInput, MemberSettings, Members, Metrics,
-    Observer, Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores,
-    TrainRequest, Training, TrainingRows, TrainingStart, ValidationData, check_labels, open_sources,
+    BinKey, Combination, GivenScores, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer,
+    Outcome, PhaseSeconds, RowBytes, Scores, Sources, Stage, StageContext, StartScores, TrainRequest,
+    Training, TrainingRows, TrainingStart, ValidationData, check_labels, open_sources,
 };
-use crate::{boost, forest, linear};
+use learners::settings_of;
 use members::{MemberPlan, PlannedMembers};
 use planetree_base::error::Result;
 use planetree_metric::Metric;
@@ -170,11 +171,7 @@ impl StageBins {
 /// Returns the memory per row of the stage that needs most of it.
 fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     let count = members.all.len() as u64;
-    let of_stage = |stage: &Parameters| match MemberSettings::of(stage) {
-        MemberSettings::Boost(settings) => count * boost::bytes_per_row(request, &settings),
-        MemberSettings::Forest(settings) => forest::bytes_per_row(request, &settings),
-        MemberSettings::Linear(_) => count * linear::BYTES_PER_ROW,
-    };
+    let of_stage = |stage: &Parameters| settings_of(stage).bytes_per_row(request, count);
     let most = request.plan.stages.iter().map(of_stage).max().unwrap_or(0);
     /// Label and bounds of queries, which every class has of its own.
     const CLASS_BYTES: u64 = 8;
@@ -232,7 +229,7 @@ impl StageRun<'_> {
                 )?),
                 false => None,
             };
-            let (family, learner) = learner(&context, input, start, observer)?;
+            let (family, learner) = input.settings.learner(&context, input, start, observer)?;
             all.push(Member { part: self.part(member, family), learner });
         }
         let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
@@ -270,7 +267,7 @@ impl StageRun<'_> {
     fn inputs(&self) -> Vec<MemberInput> {
         let input = |(number, member): (usize, &MemberPlan)| MemberInput {
             number,
-            settings: MemberSettings::of(&member.parameters(self.parameters)),
+            settings: settings_of(&member.parameters(self.parameters)),
             data: self.binned.of(member).clone(),
             at_most: member.class.map(|class| class.at_most).or(at_most(&self.request.plan.target)),
             extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
@@ -330,7 +327,7 @@ impl StageRun<'_> {
         for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
             let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
             input.out_of_bag = true;
-            let (_, mut learner) = learner(&context, &input, None, &mut crate::Silent)?;
+            let (_, mut learner) = input.settings.learner(&context, &input, None, &mut crate::Silent)?;
             let trees = part.family.trees().map_or(0, |ensemble| ensemble.trees.len());
             learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
             let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
@@ -381,29 +378,9 @@ impl StageRun<'_> {
 
     /// Returns the metrics of the training rows that are logged: those that one part alone would have.
     fn training_metrics(&self) -> Parameters {
-        let is_squared = match MemberSettings::of(self.parameters) {
-            MemberSettings::Boost(settings) => self.request.is_squared_error(&settings),
-            MemberSettings::Forest(_) => true,
-            MemberSettings::Linear(_) => false,
-        };
-        let metrics = if is_squared { vec![Metric::Rmse] } else { self.parameters.metrics.clone() };
+        let logs_error = settings_of(self.parameters).logs_error(self.request);
+        let metrics = if logs_error { vec![Metric::Rmse] } else { self.parameters.metrics.clone() };
         Parameters { metrics, ..self.parameters.clone() }
-    }
-}
-
-/// Creates the learner of a part, and the content of the part before its first round.
-fn learner<'a>(
-    context: &StageContext<'a>,
-    input: &'a MemberInput,
-    start: Option<StartScores>,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn crate::Learner + 'a>)> {
-    match &input.settings {
-        MemberSettings::Boost(settings) => boost::learner(context, settings, input, start, observer),
-        MemberSettings::Forest(settings) => {
-            forest::learner(context, settings, input, start.as_ref(), observer)
-        }
-        MemberSettings::Linear(settings) => linear::learner(context, settings, input, start, observer),
     }
 }
 

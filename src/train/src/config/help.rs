@@ -1,6 +1,7 @@
 //! Formats all parameters for `planetree train --help`.
 
-use super::keys::{KEYS, KeyKind};
+use super::keys::{KeyKind, keys};
+use super::learners::LEARNERS;
 use super::plan_keys::PLAN_KEYS;
 
 const WIDTH: usize = 100;
@@ -10,7 +11,7 @@ const INDENT: usize = 24;
 pub fn help_table() -> String {
     let mut text = String::new();
     let mut agreed = Vec::new();
-    for key in &KEYS {
+    for key in keys() {
         if matches!(key.kind, KeyKind::Agreed { .. }) {
             agreed.push(key.name);
             continue;
@@ -23,7 +24,10 @@ pub fn help_table() -> String {
             facts.push(format!("also {}", key.aliases.join(", ")));
         }
         let begin = format!("  {:<width$}", key.name, width = INDENT - 2);
-        wrap(&mut text, &begin, key.help);
+        match key.kind {
+            KeyKind::Learner => wrap(&mut text, &begin, &format!("{}: {}", key.help, learners())),
+            _ => wrap(&mut text, &begin, key.help),
+        }
         wrap(&mut text, &" ".repeat(INDENT), &format!("[{}]", facts.join("; ")));
     }
     for key in &PLAN_KEYS {
@@ -39,6 +43,14 @@ pub fn help_table() -> String {
     );
     wrap(&mut text, "  ", &rest);
     text
+}
+
+/// Lists all learners.
+fn learners() -> String {
+    let all: Vec<String> =
+        LEARNERS.iter().map(|learner| format!("{} ({})", learner.name, learner.summary)).collect();
+    let (last, others) = all.split_last().expect("there are learners");
+    format!("{} or {last}", others.join(", "))
 }
 
 /// Appends `begin` and `words` to the text, wrapped. Continuation lines are indented by the length of `begin`.
@@ -69,7 +81,7 @@ mod tests {
     #[test]
     fn help_lists_every_name_within_the_line_width() {
         let help = help_table();
-        for key in &KEYS {
+        for key in keys() {
             assert!(help.contains(key.name), "{}", key.name);
             if !matches!(key.kind, KeyKind::Agreed { .. }) {
                 key.names().for_each(|name| assert!(help.contains(name), "{name}"));

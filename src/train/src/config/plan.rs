@@ -1,10 +1,7 @@
 //! Training plans: models that are trained in stages, averaged over several runs, or made of one part per class.
 
+use super::Parameters;
 use super::plan_keys::PLAN_KEYS;
-use super::{
-    BaseScore, FeatureCount, ForestCandidates, ForestCriterion, LeafScore, LearnerParameters, LinearLoss,
-    ObjectiveParameters, Parameters,
-};
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Metric};
 use std::fmt::Write;
@@ -168,21 +165,8 @@ impl TrainingPlan {
             let refuse = |problem: &str, remedy: &str| {
                 Err(Error::usage(format_args!("stage {number}: {problem}"), remedy))
             };
-            match &stage.learner {
-                LearnerParameters::Forest(_) => {
-                    return refuse(
-                        "a forest cannot follow another stage: its trees are trained on the labels, not on what \
-                         earlier stages leave unexplained",
-                        "make the forest stage 1, or set ensemble=boost",
-                    );
-                }
-                LearnerParameters::Boost(boost) if !starts_at_zero(&boost.base_score) => {
-                    return refuse(
-                        "base_score conflicts with the scores of the stage before it",
-                        "remove base_score",
-                    );
-                }
-                LearnerParameters::Boost(_) | LearnerParameters::Linear(_) => {}
+            if let Some(refusal) = stage.learner.config().refuses_to_follow() {
+                return refuse(refusal.problem, refusal.remedy);
             }
             if stage.missing != first.missing {
                 return refuse(
@@ -203,7 +187,7 @@ impl TrainingPlan {
                 );
             }
         }
-        if self.runs > 1 && !self.stages.iter().any(draws) {
+        if self.runs > 1 && !self.stages.iter().any(|stage| stage.learner.config().draws()) {
             return Err(Error::usage(
                 format_args!(
                     "runs = {}: no stage draws random numbers, so all runs would be the same",
@@ -241,61 +225,15 @@ impl TrainingPlan {
             return Ok(());
         }
         for (number, stage) in (1..).zip(&self.stages) {
-            let problem = match &stage.learner {
-                LearnerParameters::Boost(boost) if boost.objective != ObjectiveParameters::Squared => {
-                    "classes are learned by squared error on 0 and 1: set objective=squared"
-                }
-                LearnerParameters::Boost(boost) if matches!(boost.base_score, BaseScore::Feature(_)) => {
-                    "base_score is a feature, but classes are learned on 0 and 1: remove base_score"
-                }
-                LearnerParameters::Linear(linear) if linear.loss != LinearLoss::Squared => {
-                    "classes are learned by squared error on 0 and 1: set objective=squared"
-                }
-                LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
-                    "a pairwise forest has no classes: set pairs_per_document=0"
-                }
-                LearnerParameters::Forest(forest)
-                    if !matches!(forest.criterion, ForestCriterion::Pointwise(_)) =>
-                {
-                    "a listwise forest has no classes: set criterion=variance and listwise_levels=0"
-                }
-                LearnerParameters::Forest(forest) if forest.leaf_score != LeafScore::Expected => {
-                    "class_scores is the score of a grade, not leaf_score: set leaf_score=expected"
-                }
-                _ => continue,
-            };
-            let (problem, remedy) = problem.split_once(": ").unwrap_or((problem, ""));
+            let Some(refusal) = stage.learner.config().refuses_classes() else { continue };
             let stage = if self.stages.len() > 1 { format!(" in stage {number}") } else { String::new() };
             return Err(Error::usage(
-                format_args!("target = {}{stage}: {problem}", self.target.name()),
-                format_args!("{remedy}, or remove target"),
+                format_args!("target = {}{stage}: {}", self.target.name(), refusal.problem),
+                format_args!("{}, or remove target", refusal.remedy),
             ));
         }
         Ok(())
     }
-}
-
-/// Returns whether scores start at 0 or at a value that the learner chooses.
-fn starts_at_zero(base_score: &BaseScore) -> bool {
-    matches!(base_score, BaseScore::Auto | BaseScore::Constant(0.0))
-}
-
-/// Returns whether a training run with another seed gives other trees.
-fn draws(parameters: &Parameters) -> bool {
-    let Some(tree) = parameters.tree() else { return false };
-    let learner = match &parameters.learner {
-        LearnerParameters::Boost(boost) => boost.objective == ObjectiveParameters::XeNdcg,
-        LearnerParameters::Forest(forest) => {
-            forest.bootstrap
-                || forest.pairs_per_document.is_some()
-                || matches!(forest.candidates, ForestCandidates::Random { .. })
-        }
-        LearnerParameters::Linear(_) => false,
-    };
-    learner
-        || tree.sampling.leaves_out()
-        || tree.feature_fraction < 1.0
-        || tree.features_per_node != FeatureCount::All
 }
 
 impl Target {

@@ -1,5 +1,5 @@
 //! The table of the keys of a training plan: those that apply to all stages together. The keys of a single stage are in
-//! [`KEYS`](super::keys::KEYS).
+//! `keys.rs`.
 
 use super::plan::{
     ClassScores, ClassWeights, LeastSquaresData, OrdinalTarget, StageStart, Target, TrainingPlan,

@@ -4,6 +4,7 @@ use super::plan::{
     ClassScores, ClassWeights, LeastSquaresData, OrdinalTarget, StageStart, Target, TrainingPlan,
 };
 use super::*;
+use planetree_base::error::Result;
 use planetree_base::storage::Location;
 
 fn plan(preset: &str, set: &[&str]) -> Result<TrainingPlan> {

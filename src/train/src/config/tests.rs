@@ -1,8 +1,9 @@
 //! Tests of valid and invalid settings from all sources.
 
-use super::keys::{KEYS, Key, KeyKind};
-use super::raw::{RawForest, RawListwise, RawParameters};
+use super::keys::{Key, KeyKind, keys};
+use super::raw::RawParameters;
 use super::*;
+use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Gain, Metric};
 use planetree_model::model::FeatureNormalisation;
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 
 /// Converts parameters to the flat struct.
 fn raw(parameters: &Parameters) -> RawParameters {
-    RawParameters::of(parameters, settings::defaults())
+    RawParameters::of(parameters)
 }
 
 /// Loads the parameters of a plan with a single part.
@@ -84,8 +85,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
 
 #[test]
 fn every_parameter_can_be_set_under_every_name() {
-    for key in KEYS.iter().filter(|key| !matches!(key.kind, KeyKind::Agreed { .. } | KeyKind::QueryFraction))
-    {
+    for key in keys().filter(|key| !matches!(key.kind, KeyKind::Agreed { .. } | KeyKind::QueryFraction)) {
         let (value, printed) = another_value(key);
         let preset = match key.name {
             "criterion" | "tree_strength" | "redraw_features" => "rf",
@@ -115,7 +115,7 @@ fn every_parameter_can_be_set_under_every_name() {
 
 #[test]
 fn fixed_behaviour_may_be_set_explicitly() {
-    for key in &KEYS {
+    for key in keys() {
         let KeyKind::Agreed { values, .. } = &key.kind else { continue };
         for name in key.names() {
             for value in *values {
@@ -132,37 +132,47 @@ fn presets_have_the_settings_of_their_papers() {
     assert_eq!(planet, with(&[]).unwrap());
     assert_eq!(planet, Parameters::from_toml("").unwrap(), "defaults are those of the first preset");
     assert_eq!(
-        (raw(&planet).candidates, raw(&planet).num_trees, raw(&planet).max_depth),
+        (raw(&planet).candidates.kind, raw(&planet).shared.num_trees, raw(&planet).tree.max_depth),
         (Candidates::Static, 250, Some(5))
     );
     assert_eq!(
-        (raw(&planet).learning_rate, raw(&planet).max_bin, raw(&planet).min_data_in_leaf),
+        (
+            raw(&planet).boost.learning_rate,
+            raw(&planet).candidates.max_bin,
+            raw(&planet).tree.min_data_in_leaf
+        ),
         (0.06, 255, 20)
     );
-    assert_eq!((raw(&planet).value_groups, raw(&planet).bagging_fraction, raw(&planet).seed), (0, 1.0, 0));
+    assert_eq!(
+        (raw(&planet).candidates.value_groups, raw(&planet).tree.sampling.fraction, raw(&planet).shared.seed),
+        (0, 1.0, 0)
+    );
     assert_eq!(planet.metrics, [Metric::Ndcg(Some(10)), Metric::Rmse]);
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
     assert_eq!(
-        (raw(&pgbrt).candidates, raw(&pgbrt).max_bin, raw(&pgbrt).value_groups),
+        (raw(&pgbrt).candidates.kind, raw(&pgbrt).candidates.max_bin, raw(&pgbrt).candidates.value_groups),
         (Candidates::Streaming, 25, 0)
     );
     assert_eq!(pgbrt.boost().unwrap().base_score, BaseScore::Constant(0.0));
     let grouped = with_preset("pgbrt-grouped", &[]).unwrap();
-    assert_eq!((raw(&grouped).max_bin, raw(&grouped).value_groups), (50, 255));
+    assert_eq!((raw(&grouped).candidates.max_bin, raw(&grouped).candidates.value_groups), (50, 255));
     assert_eq!(grouped.boost().unwrap().base_score, BaseScore::Auto);
     assert_eq!(
-        (raw(&pgbrt).num_trees, raw(&pgbrt).min_data_in_leaf, raw(&pgbrt).missing),
+        (raw(&pgbrt).shared.num_trees, raw(&pgbrt).tree.min_data_in_leaf, raw(&pgbrt).shared.missing),
         (250, 1, MissingPolicy::Zero)
     );
     let gbrt = with_preset("gbrt", &[]).unwrap();
     assert_eq!(
-        (raw(&gbrt).candidates, raw(&gbrt).max_bin, raw(&gbrt).value_groups),
+        (raw(&gbrt).candidates.kind, raw(&gbrt).candidates.max_bin, raw(&gbrt).candidates.value_groups),
         (Candidates::Exact, 0, 0)
     );
-    assert_eq!((raw(&gbrt).num_trees, raw(&gbrt).max_depth, raw(&gbrt).learning_rate), (1000, Some(3), 0.1));
-    assert_eq!(raw(&gbrt).base_score, BaseScore::Constant(0.0));
+    assert_eq!(
+        (raw(&gbrt).shared.num_trees, raw(&gbrt).tree.max_depth, raw(&gbrt).boost.learning_rate),
+        (1000, Some(3), 0.1)
+    );
+    assert_eq!(raw(&gbrt).boost.base_score, BaseScore::Constant(0.0));
     let mart = with_preset("mart", &[]).unwrap();
-    assert_eq!((raw(&mart).num_leaves, raw(&mart).base_score), (Some(7), BaseScore::Auto));
+    assert_eq!((raw(&mart).boost.num_leaves, raw(&mart).boost.base_score), (Some(7), BaseScore::Auto));
     for (preset, steps) in [
         ("lambdamart", (SplitBy::Newton, LeafStep::Newton)),
         ("lambdamart-paper", (SplitBy::Gradient, LeafStep::Newton)),
@@ -170,42 +180,39 @@ fn presets_have_the_settings_of_their_papers() {
         ("mart", (SplitBy::Gradient, LeafStep::Newton)),
     ] {
         let parameters = raw(&with_preset(preset, &[]).unwrap());
-        assert_eq!((parameters.split_by, parameters.leaf), steps, "{preset}");
+        assert_eq!((parameters.boost.split_by, parameters.boost.leaf), steps, "{preset}");
     }
     let paper = with_preset("lambdamart-paper", &[]).unwrap();
-    assert_eq!((raw(&paper).num_trees, raw(&paper).num_leaves), (500, Some(31)));
-    assert_eq!((raw(&paper).lambda_norm, raw(&paper).truncation_level), (false, None));
+    assert_eq!((raw(&paper).shared.num_trees, raw(&paper).boost.num_leaves), (500, Some(31)));
+    assert_eq!((raw(&paper).objective.lambda_norm, raw(&paper).objective.truncation_level), (false, None));
     for preset in presets() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
     let point = with_preset("rf-point", &[]).unwrap();
+    assert_eq!((raw(&point).learner.name, raw(&point).forest.criterion), ("bag", CriterionName::Entropy));
     assert_eq!(
-        (raw(&point).ensemble, raw(&point).forest.criterion),
-        (EnsembleName::Bag, CriterionName::Entropy)
-    );
-    assert_eq!(
-        (raw(&point).num_trees, raw(&point).bagging_fraction, raw(&point).bagging_by),
+        (raw(&point).shared.num_trees, raw(&point).tree.sampling.fraction, raw(&point).tree.sampling.unit),
         (500, 0.63, Sampling::Queries)
     );
     assert_eq!(
-        (raw(&point).features_per_node, raw(&point).max_depth, raw(&point).min_data_in_leaf),
+        (raw(&point).tree.features_per_node, raw(&point).tree.max_depth, raw(&point).tree.min_data_in_leaf),
         (FeatureCount::Log2, None, 1)
     );
     let rand = with_preset("rf-rand", &[]).unwrap();
     assert_eq!(
-        (raw(&rand).candidates, raw(&rand).features_per_node),
+        (raw(&rand).candidates.kind, raw(&rand).tree.features_per_node),
         (Candidates::Random, FeatureCount::Count(1))
     );
-    assert_eq!(raw(&rand).max_bin, 0, "cuts between values, not between bins");
+    assert_eq!(raw(&rand).candidates.max_bin, 0, "cuts between values, not between bins");
     for preset in ["rf-point", "rf-rand", "rf-pair", "rf-hybrid"] {
         assert!(!raw(&with_preset(preset, &[]).unwrap()).forest.redraw_features, "{preset}");
     }
     let rf = with_preset("rf", &[]).unwrap();
     assert_eq!(
-        (raw(&rf).forest.bootstrap, raw(&rf).bagging_by, raw(&rf).bagging_fraction),
+        (raw(&rf).forest.bootstrap, raw(&rf).tree.sampling.unit, raw(&rf).tree.sampling.fraction),
         (true, Sampling::Rows, 1.0)
     );
-    assert_eq!(raw(&rf).features_per_node, FeatureCount::Fraction(0.1));
+    assert_eq!(raw(&rf).tree.features_per_node, FeatureCount::Fraction(0.1));
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
     refused(
         with_preset("forest", &[]),
@@ -219,15 +226,15 @@ fn presets_have_the_settings_of_their_papers() {
 fn later_sources_replace_earlier_ones() {
     let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
     let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
-    assert_eq!((parameters.num_trees, raw(&parameters).learning_rate, parameters.seed), (9, 0.5, 16));
+    assert_eq!((parameters.num_trees, raw(&parameters).boost.learning_rate, parameters.seed), (9, 0.5, 16));
     assert_eq!(
-        (raw(&parameters).candidates, parameters.tree().unwrap().max_depth),
+        (raw(&parameters).candidates.kind, parameters.tree().unwrap().max_depth),
         (Candidates::Exact, Some(3))
     );
     assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
     // User-set candidates override the preset's bins.
-    assert_eq!(raw(&with(&["candidates=exact"]).unwrap()).max_bin, 0);
-    assert_eq!(raw(&with_preset("pgbrt", &["candidates=static"]).unwrap()).value_groups, 0);
+    assert_eq!(raw(&with(&["candidates=exact"]).unwrap()).candidates.max_bin, 0);
+    assert_eq!(raw(&with_preset("pgbrt", &["candidates=static"]).unwrap()).candidates.value_groups, 0);
 }
 
 #[test]
@@ -351,7 +358,7 @@ fn conflicting_settings_are_rejected() {
         "--set b=1: streaming candidates need a whole number from 2 to 10000",
         "set max_bin=255",
     );
-    assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).max_bin, 10_000);
+    assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).candidates.max_bin, 10_000);
     refused(
         with_preset("gbrt", &["max_bin=50"]),
         "--set max_bin=50: exact candidates do not use bins",
@@ -373,9 +380,13 @@ fn conflicting_settings_are_rejected() {
         "set num_leaves=31 or max_depth=5, for example",
     );
     let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
-    assert_eq!((raw(&best_first).max_depth, raw(&best_first).num_leaves), (None, Some(31)));
-    assert_eq!(raw(&with(&["num_leaves=1000"]).unwrap()).max_depth, None, "overrides the preset's depth");
-    assert_eq!(raw(&with(&["num_leaves=1000", "max_depth=7"]).unwrap()).max_depth, Some(7));
+    assert_eq!((raw(&best_first).tree.max_depth, raw(&best_first).boost.num_leaves), (None, Some(31)));
+    assert_eq!(
+        raw(&with(&["num_leaves=1000"]).unwrap()).tree.max_depth,
+        None,
+        "overrides the preset's depth"
+    );
+    assert_eq!(raw(&with(&["num_leaves=1000", "max_depth=7"]).unwrap()).tree.max_depth, Some(7));
 }
 
 #[test]
@@ -409,14 +420,18 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     // User settings override the preset.
     let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
     assert_eq!(
-        (raw(&bagged).candidates, raw(&bagged).learning_rate, raw(&bagged).value_groups),
+        (
+            raw(&bagged).candidates.kind,
+            raw(&bagged).boost.learning_rate,
+            raw(&bagged).candidates.value_groups
+        ),
         (Candidates::Static, 1.0, 0)
     );
     assert_eq!(
-        raw(&with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap()).candidates,
+        raw(&with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap()).candidates.kind,
         Candidates::Static
     );
-    assert_eq!(raw(&with_preset("rf-rand", &["max_bin=0"]).unwrap()).max_bin, 0);
+    assert_eq!(raw(&with_preset("rf-rand", &["max_bin=0"]).unwrap()).candidates.max_bin, 0);
     assert!(with_preset("rf-pair", &["candidates=exact"]).is_err());
     assert!(with_preset("rf-pair", &["max_bin=0"]).is_err());
     // Without bins, a forest on static candidates is one on all values. The preset's value is no choice.
@@ -424,7 +439,7 @@ fn parameters_of_the_other_ensemble_are_rejected() {
         with_preset("rf-point", &["max_bin=0"]).unwrap(),
         with_preset("rf-point", &["candidates=exact"]).unwrap()
     );
-    assert_eq!(raw(&with_preset("rf-rand", &["candidates=static"]).unwrap()).max_bin, 255);
+    assert_eq!(raw(&with_preset("rf-rand", &["candidates=static"]).unwrap()).candidates.max_bin, 255);
     for (setting, name) in [("redraw_features=false", "redraw_features"), ("leaf_score=square", "leaf_score")]
     {
         let problem = format!("--set {setting}: boosting does not use {name}");
@@ -474,7 +489,10 @@ fn gradient_splits_are_checked() {
         "--set split_by=gradient: streaming candidates sum hessians, not rows, unless objective=squared",
         "set split_by=newton, or candidates=static",
     );
-    assert_eq!(raw(&with_preset("ranknet", &["candidates=streaming"]).unwrap()).split_by, SplitBy::Newton);
+    assert_eq!(
+        raw(&with_preset("ranknet", &["candidates=streaming"]).unwrap()).boost.split_by,
+        SplitBy::Newton
+    );
     assert!(with_preset("pgbrt", &["split_by=gradient"]).is_ok());
     refused(
         with_preset("lambdamart", &["split_by=gradient", "leaf=mean", "lambda_l2=1"]),
@@ -561,10 +579,10 @@ fn parameters_of_linear_models_are_checked() {
 #[test]
 fn a_number_of_queries_overrides_a_fraction() {
     let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
-    assert_eq!((raw(&counted).queries_per_tree, raw(&counted).bagging_fraction), (Some(50), 1.0));
-    assert_eq!(raw(&counted).bagging_by, Sampling::Queries);
+    assert_eq!((raw(&counted).tree.sampling.queries, raw(&counted).tree.sampling.fraction), (Some(50), 1.0));
+    assert_eq!(raw(&counted).tree.sampling.unit, Sampling::Queries);
     let shared = with_file("queries_per_tree = 50\n", &["query_fraction=0.5"]).unwrap();
-    assert_eq!((raw(&shared).queries_per_tree, raw(&shared).bagging_fraction), (None, 0.5));
+    assert_eq!((raw(&shared).tree.sampling.queries, raw(&shared).tree.sampling.fraction), (None, 0.5));
     assert!(with(&["queries_per_tree=50", "query_fraction=0.5"]).is_err());
     assert!(with(&["queries_per_tree=50", "bagging_by=rows"]).is_err());
 }
@@ -602,13 +620,17 @@ fn early_stopping_needs_a_validation_set() {
 
 #[test]
 fn feature_counts_are_at_least_one_and_at_most_all() {
-    let count = |text: &str| raw(&with(&[&format!("features_per_node={text}")]).unwrap()).features_per_node;
+    let count =
+        |text: &str| raw(&with(&[&format!("features_per_node={text}")]).unwrap()).tree.features_per_node;
     assert_eq!((count("all").of(46), count("10").of(46), count("10").of(4)), (46, 10, 4));
     assert_eq!((count("0.1").of(46), count("0.1").of(3), count("1.0").of(46)), (5, 1, 46));
     assert_eq!((count("log2").of(46), count("LOG2").of(64), count("log2").of(1)), (6, 7, 1));
     assert_eq!((count("1").of(46), count("all").of(0), count("log2").of(0)), (1, 1, 1));
-    assert_eq!(raw(&with(&["colsample_bynode=1"]).unwrap()).features_per_node, FeatureCount::Fraction(1.0));
-    assert_eq!(raw(&with(&["max_features=1"]).unwrap()).features_per_node, FeatureCount::Count(1));
+    assert_eq!(
+        raw(&with(&["colsample_bynode=1"]).unwrap()).tree.features_per_node,
+        FeatureCount::Fraction(1.0)
+    );
+    assert_eq!(raw(&with(&["max_features=1"]).unwrap()).tree.features_per_node, FeatureCount::Count(1));
 }
 
 #[test]
@@ -630,18 +652,21 @@ fn printed_parameters_are_complete() {
 #[test]
 fn listwise_parameters_are_checked() {
     let list = with_preset("rf-list", &[]).unwrap();
-    assert_eq!((raw(&list).forest.criterion, raw(&list).forest.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!((raw(&list).forest.criterion, raw(&list).listwise.levels), (CriterionName::Ndcg, None));
     let hybrid = with_preset("rf-hybrid", &[]).unwrap();
     assert_eq!(
-        (raw(&hybrid).forest.criterion, raw(&hybrid).forest.listwise.levels),
+        (raw(&hybrid).forest.criterion, raw(&hybrid).listwise.levels),
         (CriterionName::Entropy, Some(6))
     );
     // User settings override the preset.
-    let chosen = raw(&with_preset("rf-list", &["listwise_levels=4"]).unwrap()).forest;
-    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
-    let chosen = raw(&with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap()).forest;
-    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
-    assert_eq!(raw(&with_preset("rf-list", &["label_gain=linear"]).unwrap()).label_gain, Gain::Linear);
+    let chosen = raw(&with_preset("rf-list", &["listwise_levels=4"]).unwrap());
+    assert_eq!((chosen.forest.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
+    let chosen = raw(&with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap());
+    assert_eq!((chosen.forest.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!(
+        raw(&with_preset("rf-list", &["label_gain=linear"]).unwrap()).objective.label_gain,
+        Gain::Linear
+    );
     for (preset, set, text) in [
         ("rf-point", &["leaf_order=random"][..], "only listwise trees use it"),
         ("rf-point", &["listwise_truncation=10"], "only listwise trees use it"),
@@ -690,77 +715,61 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         let ranks = numbers.0 % 3 == 0;
         let counts = numbers.4 % 3 == 0;
         let bags = !ranks && kinds.0 != Candidates::Streaming && numbers.4 % 2 == 0;
-        let raw = RawParameters {
-            ensemble: if bags { EnsembleName::Bag } else { EnsembleName::Boost },
-            forest: RawForest {
-                criterion: if bags { CriterionName::Gini } else { CriterionName::Variance },
-                bootstrap: bags,
-                pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
-                tree_strength: bags,
-                redraw_features: !bags || numbers.0 % 2 == 0,
-                leaf_score: if bags && kinds.0 != Candidates::Static {
-                    LeafScore::Square
-                } else {
-                    LeafScore::Expected
-                },
-                listwise: RawListwise {
-                    levels: None,
-                    order: LeafOrder::Breadth,
-                    discount: planetree_metric::Discount::Log2,
-                    truncation: None,
-                    metric: Metric::Ndcg(None),
-                    queries_per_node: 1.0,
-                },
-            },
-            objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
-            lambda_metric: if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) },
-            truncation_level: if ranks { None } else { Some(30) },
-            sigma: if ranks { reals.2 } else { 1.0 },
-            lambda_norm: !ranks,
-            margin: 1.0,
-            label_gain: if ranks { Gain::Table(vec![0.0, reals.0]) } else { Gain::Exp2 },
-            relevant_from: if ranks { 2.5 } else { 1.0 },
-            unbiased: ranks,
-            bias_norm: if ranks { reals.1 } else { 1.0 },
-            base_score: match numbers.0 % 5 {
-                _ if bags => BaseScore::Auto,
-                0 => BaseScore::Feature("a \"b\" c".to_owned()),
-                1 => BaseScore::Constant(-reals.0),
-                _ => BaseScore::Auto,
-            },
-            label_map: ranks.then(|| "0,1=0;2,3,4=1".parse().unwrap()),
-            convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
-            min_sum_hessian: if bags { 0.0 } else { reals.1 },
-            candidates: kinds.0,
-            num_trees: numbers.0,
-            learning_rate: if bags { 1.0 } else { numbers.1 },
-            max_depth: (numbers.2 > 0).then_some(numbers.2),
-            num_leaves: (!bags && numbers.2 % 2 == 0).then_some(numbers.3),
-            min_data_in_leaf: numbers.4,
-            min_data_to_split: numbers.4.max(2),
-            min_gain: reals.0,
-            split_by: if ranks && kinds.0 != Candidates::Streaming {
-                SplitBy::Gradient
-            } else {
-                SplitBy::Newton
-            },
-            leaf: if ranks || bags { LeafStep::Newton } else { LeafStep::Mean },
-            lambda_l2: if bags { 0.0 } else { reals.1 },
-            normalise_features: FeatureNormalisation::None,
-            max_bin: kinds.1,
-            value_groups: kinds.2,
-            workers: u32::from(kinds.0 == Candidates::Streaming),
-            bagging_fraction: if counts { 1.0 } else { reals.2 },
-            bagging_by: if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
-            bagging_per_run: !bags && numbers.4 % 5 == 0,
-            queries_per_tree: counts.then_some(numbers.3),
-            feature_fraction: reals.3,
-            features_per_node,
-            missing: rest.0,
-            seed: rest.2,
-            early_stopping_rounds: rest.3,
-            metrics: rest.1,
+        let mut raw = RawParameters::with_defaults();
+        raw.learner = learners::LearnerSpec::named(if bags { "bag" } else { "boost" }).unwrap();
+        raw.forest.criterion = if bags { CriterionName::Gini } else { CriterionName::Variance };
+        raw.forest.bootstrap = bags;
+        raw.forest.pairs_per_document = (bags && kinds.0 == Candidates::Static).then_some(3);
+        raw.forest.tree_strength = bags;
+        raw.forest.redraw_features = !bags || numbers.0 % 2 == 0;
+        raw.forest.leaf_score =
+            if bags && kinds.0 != Candidates::Static { LeafScore::Square } else { LeafScore::Expected };
+        raw.objective.name = if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared };
+        raw.objective.lambda_metric = if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) };
+        raw.objective.truncation_level = if ranks { None } else { Some(30) };
+        raw.objective.sigma = if ranks { reals.2 } else { 1.0 };
+        raw.objective.lambda_norm = !ranks;
+        raw.objective.margin = 1.0;
+        raw.objective.label_gain = if ranks { Gain::Table(vec![0.0, reals.0]) } else { Gain::Exp2 };
+        raw.objective.relevant_from = if ranks { 2.5 } else { 1.0 };
+        raw.objective.unbiased = ranks;
+        raw.objective.bias_norm = if ranks { reals.1 } else { 1.0 };
+        raw.boost.base_score = match numbers.0 % 5 {
+            _ if bags => BaseScore::Auto,
+            0 => BaseScore::Feature("a \"b\" c".to_owned()),
+            1 => BaseScore::Constant(-reals.0),
+            _ => BaseScore::Auto,
         };
+        raw.shared.label_map = ranks.then(|| "0,1=0;2,3,4=1".parse().unwrap());
+        raw.shared.convention =
+            if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() };
+        raw.boost.min_sum_hessian = if bags { 0.0 } else { reals.1 };
+        raw.candidates.kind = kinds.0;
+        raw.shared.num_trees = numbers.0;
+        raw.boost.learning_rate = if bags { 1.0 } else { numbers.1 };
+        raw.tree.max_depth = (numbers.2 > 0).then_some(numbers.2);
+        raw.boost.num_leaves = (!bags && numbers.2 % 2 == 0).then_some(numbers.3);
+        raw.tree.min_data_in_leaf = numbers.4;
+        raw.tree.min_data_to_split = numbers.4.max(2);
+        raw.tree.min_gain = reals.0;
+        raw.boost.split_by =
+            if ranks && kinds.0 != Candidates::Streaming { SplitBy::Gradient } else { SplitBy::Newton };
+        raw.boost.leaf = if ranks || bags { LeafStep::Newton } else { LeafStep::Mean };
+        raw.objective.lambda_l2 = if bags { 0.0 } else { reals.1 };
+        raw.candidates.max_bin = kinds.1;
+        raw.candidates.value_groups = kinds.2;
+        raw.candidates.workers = u32::from(kinds.0 == Candidates::Streaming);
+        raw.tree.sampling.fraction = if counts { 1.0 } else { reals.2 };
+        raw.tree.sampling.unit =
+            if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries };
+        raw.tree.sampling.per_run = !bags && numbers.4 % 5 == 0;
+        raw.tree.sampling.queries = counts.then_some(numbers.3);
+        raw.tree.feature_fraction = reals.3;
+        raw.tree.features_per_node = features_per_node;
+        raw.shared.missing = rest.0;
+        raw.shared.seed = rest.2;
+        raw.shared.early_stopping_rounds = rest.3;
+        raw.shared.metrics = rest.1;
         raw.into_parameters()
     })
 }

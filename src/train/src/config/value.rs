@@ -1,23 +1,9 @@
 //! Parses and prints parameter values.
 
-use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
+use super::keys::{Key, KeyKind, Reals, Written};
+use super::learners::{LEARNERS, LearnerSpec};
 use super::raw::RawParameters;
-use super::{BaseScore, FeatureCount};
-use planetree_data::LabelMap;
-use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
-
-/// Parameters that are printed only if they differ from the default.
-const OMITTED_DEFAULTS: [&str; 8] = [
-    "redraw_features",
-    "leaf_score",
-    "listwise_metric",
-    "queries_per_node",
-    "min_data_to_split",
-    "split_by",
-    "leaf",
-    "label_map",
-];
 
 /// Why a value is invalid, and what to write instead.
 pub struct ValueError {
@@ -26,71 +12,34 @@ pub struct ValueError {
 }
 
 impl ValueError {
-    fn of(error: planetree_base::error::Error) -> Self {
+    pub fn of(error: planetree_base::error::Error) -> Self {
         ValueError { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 }
 
 impl Key {
     /// Parses `text` and sets the parameter to its value. `written` is the name or alias that was used.
-    pub fn read(
-        &'static self,
-        written: &str,
-        text: &str,
-        parameters: &mut RawParameters,
-    ) -> Result<(), ValueError> {
+    pub fn read(&'static self, written: &str, text: &str, raw: &mut RawParameters) -> Result<(), ValueError> {
         let text = text.trim();
         let read = match &self.kind {
             KeyKind::Whole { range, set, .. } => {
-                text.parse().ok().filter(|value| range.contains(value)).map(|value| set(parameters, value))
+                text.parse().ok().filter(|value| range.contains(value)).map(|value| set(raw, value))
             }
-            KeyKind::Limit { range, set, .. } => limit(text, range).map(|value| set(parameters, value)),
+            KeyKind::Limit { range, set, .. } => limit(text, range).map(|value| set(raw, value)),
             KeyKind::Real { range, set, .. } => {
-                text.parse().ok().filter(|value| range.contains(*value)).map(|value| set(parameters, value))
+                text.parse().ok().filter(|value| range.contains(*value)).map(|value| set(raw, value))
             }
-            KeyKind::Word { set, .. } => set(parameters, text).then_some(()),
-            KeyKind::Features => {
-                feature_count(written, text).map(|count| parameters.features_per_node = count)
-            }
-            KeyKind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
+            KeyKind::Word { set, .. } => set(raw, text).then_some(()),
             KeyKind::Metric { set, .. } => {
-                return text.parse().map(|metric| set(parameters, metric)).map_err(ValueError::of);
+                return text.parse().map(|metric| set(raw, metric)).map_err(ValueError::of);
             }
-            KeyKind::LabelGain => {
-                // Lists from TOML are separated by commas, but gain tables by colons.
-                return Gain::parse(&text.replace(',', ":"))
-                    .map(|gain| parameters.label_gain = gain)
-                    .map_err(|problem| ValueError {
-                        problem,
-                        remedy:
-                            "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
-                                .to_owned(),
-                    });
-            }
-            KeyKind::LabelMap => {
-                let map = match text {
-                    "none" => Ok(None),
-                    text => text.parse::<LabelMap>().map(Some),
-                };
-                return map.map(|map| parameters.label_map = map).map_err(ValueError::of);
-            }
-            KeyKind::Discount => {
-                Discount::parse(text).map(|discount| parameters.forest.listwise.discount = discount)
-            }
-            KeyKind::Convention => {
-                return text
-                    .parse()
-                    .map(|convention| parameters.convention = convention)
-                    .map_err(ValueError::of);
-            }
-            KeyKind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
-            KeyKind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
-            KeyKind::BaggingPer => match text.to_ascii_lowercase().as_str() {
-                "tree" => Some(false),
-                "run" => Some(true),
-                _ => None,
-            }
-            .map(|per_run| parameters.bagging_per_run = per_run),
+            KeyKind::Custom { set, .. } => match set(raw, Written { name: written, text }) {
+                Ok(()) => Some(()),
+                Err(None) => None,
+                Err(Some(fault)) => return Err(fault),
+            },
+            KeyKind::Learner => LearnerSpec::named(text).map(|learner| raw.learner = learner),
+            KeyKind::Flag { set, .. } => flag(text).map(|value| set(raw, value)),
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
@@ -123,73 +72,40 @@ impl Key {
             }
             KeyKind::Real { range, .. } => range.expected(),
             KeyKind::Word { words, .. } => one_of(&words()),
-            KeyKind::Features if ALWAYS_FRACTIONS.contains(&written) => {
-                "a fraction above 0, at most 1, or log2 or all".to_owned()
-            }
-            KeyKind::Features => {
-                "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
-            }
-            KeyKind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
             KeyKind::Metric { .. } => "a metric such as ndcg, err or map".to_owned(),
-            KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
-            KeyKind::LabelMap => "none, or a map such as 0,1,2=0;3,4=1".to_owned(),
-            KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
-            KeyKind::Convention => "the name of a tool such as lightgbm or letor4, and switches".to_owned(),
-            KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
+            KeyKind::Custom { expected, .. } => expected(written).to_owned(),
+            KeyKind::Learner => one_of(&LEARNERS.iter().map(|learner| learner.name).collect::<Vec<_>>()),
             KeyKind::Flag { .. } => "true or false".to_owned(),
-            KeyKind::BaggingPer => "tree or run".to_owned(),
             KeyKind::QueryFraction => "a number above 0, at most 1".to_owned(),
             KeyKind::Agreed { values, .. } => one_of(values),
         }
     }
 
-    /// Returns whether a printed value is left out of configurations because it is the default of a parameter that
-    /// earlier versions did not have. So the configuration of a training that does not use the parameter keeps its text.
+    /// Returns whether a printed value is left out of configurations.
     pub fn is_omitted(&self, printed: &str) -> bool {
-        OMITTED_DEFAULTS.contains(&self.name) && printed.trim_matches('"') == self.default
+        self.omits_default && printed.trim_matches('"') == self.default
     }
 
     /// Formats the current value as TOML; returns `None` for shorthands and for keys that are not parameters.
-    pub fn print(&self, parameters: &RawParameters) -> Option<String> {
+    pub fn print(&self, raw: &RawParameters) -> Option<String> {
         Some(match &self.kind {
-            KeyKind::Whole { get, .. } => get(parameters).to_string(),
-            KeyKind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),
+            KeyKind::Whole { get, .. } => get(raw).to_string(),
+            KeyKind::Limit { get, .. } => get(raw).unwrap_or(0).to_string(),
             // The shortest string that parses to the same number.
-            KeyKind::Real { get, .. } => format!("{:?}", get(parameters)),
-            KeyKind::Word { get, .. } => format!("{:?}", get(parameters)),
-            KeyKind::Features => match parameters.features_per_node {
-                FeatureCount::All => "\"all\"".to_owned(),
-                FeatureCount::Log2 => "\"log2\"".to_owned(),
-                FeatureCount::Count(count) => count.to_string(),
-                FeatureCount::Fraction(fraction) => format!("{fraction:?}"),
-            },
-            KeyKind::Metrics => {
-                let names: Vec<String> =
-                    parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
-                format!("[{}]", names.join(", "))
-            }
-            KeyKind::Metric { get, .. } => format!("\"{}\"", get(parameters)),
-            KeyKind::LabelGain => format!("\"{}\"", parameters.label_gain),
-            KeyKind::LabelMap => match &parameters.label_map {
-                Some(map) => format!("\"{map}\""),
-                None => "\"none\"".to_owned(),
-            },
-            KeyKind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
-            KeyKind::Convention => format!("\"{}\"", parameters.convention),
-            KeyKind::BaseScore => match &parameters.base_score {
-                BaseScore::Auto => "\"auto\"".to_owned(),
-                BaseScore::Constant(score) => format!("{score:?}"),
-                BaseScore::Feature(name) => quoted(&format!("feature:{name}")),
-            },
-            KeyKind::Flag { get, .. } => get(parameters).to_string(),
-            KeyKind::BaggingPer => return parameters.bagging_per_run.then(|| "\"run\"".to_owned()),
+            KeyKind::Real { get, .. } => format!("{:?}", get(raw)),
+            KeyKind::Word { get, .. } => format!("{:?}", get(raw)),
+            KeyKind::Metric { get, .. } => format!("\"{}\"", get(raw)),
+            KeyKind::Custom { get, .. } => get(raw),
+            KeyKind::Learner => format!("\"{}\"", raw.learner.name),
+            KeyKind::Flag { get, .. } => get(raw).to_string(),
             KeyKind::QueryFraction | KeyKind::Agreed { .. } => return None,
         })
     }
 }
 
 impl Reals {
-    fn contains(&self, value: f64) -> bool {
+    /// Returns whether a number is in the range.
+    pub fn contains(&self, value: f64) -> bool {
         value.is_finite() && value <= self.most && if self.zero { value >= 0.0 } else { value > 0.0 }
     }
 
@@ -214,24 +130,8 @@ fn limit(text: &str, range: &RangeInclusive<u32>) -> Option<Option<u32>> {
     }
 }
 
-fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
-    if text.eq_ignore_ascii_case("all") {
-        return Some(FeatureCount::All);
-    }
-    if text.eq_ignore_ascii_case("log2") {
-        return Some(FeatureCount::Log2);
-    }
-    // The decimal point decides: 1 means one feature, 1.0 means all features.
-    if ALWAYS_FRACTIONS.contains(&written) || text.contains(['.', 'e', 'E']) {
-        let fraction = text.parse().ok()?;
-        (Reals { zero: false, most: 1.0 }).contains(fraction).then_some(FeatureCount::Fraction(fraction))
-    } else {
-        let count: u32 = text.parse().ok()?;
-        (count > 0).then_some(FeatureCount::Count(count as usize))
-    }
-}
-
-fn quoted(text: &str) -> String {
+/// Formats a string as TOML.
+pub fn quoted(text: &str) -> String {
     // JSON and TOML escape strings in the same way.
     serde_json::Value::from(text).to_string()
 }
@@ -242,35 +142,4 @@ fn flag(text: &str) -> Option<bool> {
         "false" | "no" | "off" | "0" => Some(false),
         _ => None,
     }
-}
-
-fn base_score(text: &str) -> Option<BaseScore> {
-    if text.eq_ignore_ascii_case("auto") {
-        return Some(BaseScore::Auto);
-    }
-    match text.strip_prefix("feature:") {
-        Some(name) => (!name.is_empty()).then(|| BaseScore::Feature(name.to_owned())),
-        None => text.parse().ok().filter(|score: &f64| score.is_finite()).map(BaseScore::Constant),
-    }
-}
-
-fn metrics(text: &str) -> Result<Vec<Metric>, ValueError> {
-    let mut metrics = Vec::new();
-    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let metric: Metric = name.parse().map_err(ValueError::of)?;
-        if metrics.contains(&metric) {
-            return Err(ValueError {
-                problem: format!("{metric} is listed twice"),
-                remedy: "list it once".to_owned(),
-            });
-        }
-        metrics.push(metric);
-    }
-    if metrics.is_empty() {
-        return Err(ValueError {
-            problem: "no metric given".to_owned(),
-            remedy: "list at least one metric, such as ndcg@10".to_owned(),
-        });
-    }
-    Ok(metrics)
 }

@@ -3,7 +3,6 @@
 
 use super::log::{BestRound, LogEntry};
 use super::request::TrainRequest;
-use crate::config::{LearnerParameters, Parameters};
 use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
 use planetree_model::model::{Model, Part};
@@ -29,10 +28,10 @@ impl TrainRequest {
                 "add one with --valid, or remove --model-for",
             ));
         }
-        let is_linear = |stage: &Parameters| matches!(stage.learner, LearnerParameters::Linear(_));
-        if self.plan.stages.last().is_some_and(is_linear) {
+        let spec = self.plan.stages.last().map(|stage| stage.learner.config().spec());
+        if let Some(spec) = spec.filter(|spec| spec.replaces_rounds) {
             return Err(Error::usage(
-                format_args!("--model-for {first}: every round of a linear model replaces the previous one"),
+                format_args!("--model-for {first}: every round of {} replaces the previous one", spec.noun),
                 "remove --model-for; set early_stopping_rounds to keep the best round of the first metric",
             ));
         }

@@ -193,14 +193,10 @@ fn difference(
     if model.start_scores != expected.start_scores {
         return Some("it started from other start scores".to_owned());
     }
-    let lines = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| !line.starts_with("num_trees")).map(str::to_owned).collect()
-    };
-    let (theirs, ours) = (lines(&model.configuration), lines(&expected.configuration));
-    if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
-        return Some(format!("it has {theirs}, this run has {ours}"));
+    if let Some(difference) = setting_difference(&model.configuration, &expected.configuration) {
+        return Some(difference);
     }
-    if theirs.len() != ours.len() || state.stage == 0 || state.stage as usize > plan.stages.len() {
+    if state.stage == 0 || state.stage as usize > plan.stages.len() {
         return Some("its parameters differ".to_owned());
     }
     let is_tree_count = |line: &&str| line.starts_with("num_trees");
@@ -221,6 +217,53 @@ fn difference(
         return Some(format!("the categories of feature {} have different codes", feature.name));
     }
     None
+}
+
+/// A line of a configuration: the number of its stage, which is 0 outside of `[[stage]]` tables, its key and its value.
+struct ConfigLine<'a> {
+    stage: usize,
+    key: &'a str,
+    value: &'a str,
+}
+
+impl ConfigLine<'_> {
+    fn shown(&self) -> String {
+        let ConfigLine { stage, key, value } = self;
+        let line = if value.is_empty() { (*key).to_owned() } else { format!("{key} = {value}") };
+        if *stage == 0 { line } else { format!("{line} in stage {stage}") }
+    }
+}
+
+/// Describes the first setting other than the number of trees that differs between two configurations. Settings are
+/// compared by their keys, because configurations leave out some of those at their defaults.
+fn setting_difference(theirs: &str, ours: &str) -> Option<String> {
+    let (theirs, ours) = (config_lines(theirs), config_lines(ours));
+    fn same<'l, 't>(lines: &'l [ConfigLine<'t>], line: &ConfigLine<'_>) -> Option<&'l ConfigLine<'t>> {
+        lines.iter().find(|other| (other.stage, other.key) == (line.stage, line.key))
+    }
+    for line in &theirs {
+        match same(&ours, line) {
+            Some(own) if own.value == line.value => {}
+            Some(own) => return Some(format!("it has {}, this run has {}", line.shown(), own.shown())),
+            None => return Some(format!("it has {}, this run does not", line.shown())),
+        }
+    }
+    let line = ours.iter().find(|line| same(&theirs, line).is_none())?;
+    Some(format!("this run has {}, it does not", line.shown()))
+}
+
+fn config_lines(text: &str) -> Vec<ConfigLine<'_>> {
+    let mut stage = 0;
+    let mut lines = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("num_trees")) {
+        if line == "[[stage]]" {
+            stage += 1;
+            continue;
+        }
+        let (key, value) = line.split_once(" = ").unwrap_or((line, ""));
+        lines.push(ConfigLine { stage, key, value });
+    }
+    lines
 }
 
 fn data_difference(theirs: &[DatasetRecord], ours: &[DatasetRecord]) -> Option<String> {
@@ -251,4 +294,30 @@ fn data_difference(theirs: &[DatasetRecord], ours: &[DatasetRecord]) -> Option<S
         }
     }
     (theirs.len() != ours.len()).then(|| "it has more validation sets".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::setting_difference;
+
+    #[test]
+    fn settings_are_compared_by_key() {
+        let text = "seed = 0\nnum_trees = 5\nmissing = \"zero\"\n";
+        assert_eq!(setting_difference(text, &text.replace('5', "7")), None);
+        let others = [
+            ("seed = 1\nmissing = \"zero\"\n", "it has seed = 0, this run has seed = 1"),
+            ("seed = 0\nleaf = \"mean\"\nmissing = \"zero\"\n", "this run has leaf = \"mean\", it does not"),
+            ("seed = 0\n", "it has missing = \"zero\", this run does not"),
+        ];
+        for (other, difference) in others {
+            assert_eq!(setting_difference(text, other).as_deref(), Some(difference));
+        }
+        let stages = "[[stage]]\nseed = 0\n\n[[stage]]\nseed = 0\n";
+        let other = "[[stage]]\nseed = 0\n\n[[stage]]\nseed = 3\n";
+        let difference = "it has seed = 0 in stage 2, this run has seed = 3 in stage 2";
+        assert_eq!(setting_difference(stages, other).as_deref(), Some(difference));
+        let custom = "# objective: mine, of another crate\n";
+        let difference = "it has # objective: mine, of another crate, this run does not";
+        assert_eq!(setting_difference(&format!("{custom}{text}"), text).as_deref(), Some(difference));
+    }
 }

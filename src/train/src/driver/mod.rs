@@ -43,7 +43,7 @@ pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
-pub use stage_input::{MemberInput, MemberSettings, StageContext, StartScores, TrainingStart};
+pub use stage_input::{MemberInput, PartSettings, StageContext, StartScores, TrainingStart};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub use validation::{Metrics, ValidationData, ValidationSet, value_of};
 

@@ -1,12 +1,14 @@
 //! What learners are created from.
 
+use super::Observer;
+use super::learner::Learner;
 use super::open::Sources;
 use super::request::TrainRequest;
 use super::scores::Scores;
 use super::validation::ValidationData;
 use crate::bins::BinnedData;
-use crate::config::{BoostSettings, ForestSettings, LearnerParameters, LinearSettings, Parameters};
-use planetree_model::model::{Model, ModelFeature, TreeEnsemble};
+use planetree_base::error::Result;
+use planetree_model::model::{Model, ModelFeature, PartFamily, TreeEnsemble};
 use std::sync::Arc;
 
 /// Everything that the learners of a stage share.
@@ -28,7 +30,7 @@ pub struct MemberInput {
     /// The index of the part in its stage.
     pub number: usize,
     /// The parameters.
-    pub settings: MemberSettings,
+    pub settings: Box<dyn PartSettings>,
     /// The rows with the labels that the part learns.
     pub data: Arc<BinnedData>,
     /// The grade up to which these labels are 1, if they are those of a class. `None` if they are those of the data.
@@ -39,25 +41,24 @@ pub struct MemberInput {
     pub out_of_bag: bool,
 }
 
-/// The parameters of a part.
-pub enum MemberSettings {
-    /// The part is boosted.
-    Boost(BoostSettings),
-    /// The part is a forest.
-    Forest(ForestSettings),
-    /// The part is a linear function.
-    Linear(LinearSettings),
-}
+/// The parameters that a part is trained with.
+pub trait PartSettings: Send + Sync {
+    /// Creates the learner of a part, and the content of the part before its first round. `start` are the scores that the
+    /// part starts from, or `None` if it starts from a constant or a feature.
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        start: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)>;
 
-impl MemberSettings {
-    /// Separates parameters by learner.
-    pub fn of(parameters: &Parameters) -> Self {
-        match &parameters.learner {
-            LearnerParameters::Boost(boost) => MemberSettings::Boost(parameters.with(boost.clone())),
-            LearnerParameters::Forest(forest) => MemberSettings::Forest(parameters.with(forest.clone())),
-            LearnerParameters::Linear(linear) => MemberSettings::Linear(parameters.with(linear.clone())),
-        }
-    }
+    /// Returns the memory per row of `members` parts that are trained side by side, in bytes, not counting the row's
+    /// codes.
+    fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64;
+
+    /// Returns whether the error of the training rows is logged in place of the metrics.
+    fn logs_error(&self, request: &TrainRequest) -> bool;
 }
 
 /// The scores of all rows before the first round.

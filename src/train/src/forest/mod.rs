@@ -24,8 +24,8 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Learner, MemberInput, Observer, Scores, StageContext, StartScores, TrainRequest,
-    ValidationData, ValidationSet, value_of,
+    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
+    TrainRequest, ValidationData, ValidationSet, value_of,
 };
 use crate::objective::check_gains;
 use grower::grower;
@@ -50,7 +50,7 @@ fn trees_in_a_scan() -> u32 {
 
 /// Returns the memory per row, in bytes, not counting the row's codes. It covers the label, the target, and two row
 /// indices for every tree that is being grown. Listwise trees and out-of-bag scores need more.
-pub fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
+fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     let at_a_time = if parameters.learner.criterion.listwise().is_some() {
         listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
     } else {
@@ -77,45 +77,56 @@ pub fn grow_trees(
     grower(parameters, data, ROOM)?.grow_batch(trees, &draw)
 }
 
-/// Creates the learner of a forest, and the part before its first round.
-pub fn learner<'a>(
-    context: &StageContext<'a>,
-    parameters: &'a ForestSettings,
-    input: &'a MemberInput,
-    start: Option<&StartScores>,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    let (request, data) = (context.request, &input.data);
-    if start.is_some() {
-        return Err(Error::usage(
-            "a forest cannot continue from a model: its trees are independent",
-            "remove --start-model, or set ensemble=boost",
-        ));
-    }
-    check_strength(request, parameters)?;
-    sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
-    check_leaf_scores(parameters, data)?;
-    note_clipped(parameters, context.sources.source.features(), observer);
-    let set = |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
-    let validation: Vec<ValidationSet> = context.validation.iter().map(set).collect();
-    if request.strength {
-        let check = |rows: &[LabelledRows], name: &str| {
-            check_gains(&parameters.learner.label_gain, rows).map_err(|problem| problem.at(name))
+impl PartSettings for ForestSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        start: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let parameters = self;
+        let (request, data) = (context.request, &input.data);
+        if start.is_some() {
+            return Err(Error::usage(
+                "a forest cannot continue from a model: its trees are independent",
+                "remove --start-model, or set ensemble=boost",
+            ));
+        }
+        check_strength(request, parameters)?;
+        sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
+        check_leaf_scores(parameters, data)?;
+        note_clipped(parameters, context.sources.source.features(), observer);
+        let set =
+            |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
+        let validation: Vec<ValidationSet> = context.validation.iter().map(set).collect();
+        if request.strength {
+            let check = |rows: &[LabelledRows], name: &str| {
+                check_gains(&parameters.learner.label_gain, rows).map_err(|problem| problem.at(name))
+            };
+            check(&data.rows, "the training data")?;
+            validation.iter().try_for_each(|set| check(set.rows(), &set.data.name))?;
+        }
+        let out_of_bag = match input.out_of_bag {
+            true => Some(out_of_bag(context, parameters, data)?),
+            false => None,
         };
-        check(&data.rows, "the training data")?;
-        validation.iter().try_for_each(|set| check(set.rows(), &set.data.name))?;
+        let combine = match parameters.learner.pairs_per_document {
+            None => Combine::Mean,
+            Some(_) => Combine::Wins,
+        };
+        let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
+        let learner = ForestLearner::new(request, parameters, input, validation, out_of_bag)?;
+        Ok((PartFamily::Trees(part), Box::new(learner)))
     }
-    let out_of_bag = match input.out_of_bag {
-        true => Some(out_of_bag(context, parameters, data)?),
-        false => None,
-    };
-    let combine = match parameters.learner.pairs_per_document {
-        None => Combine::Mean,
-        Some(_) => Combine::Wins,
-    };
-    let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
-    let learner = ForestLearner::new(request, parameters, input, validation, out_of_bag)?;
-    Ok((PartFamily::Trees(part), Box::new(learner)))
+
+    fn bytes_per_row(&self, request: &TrainRequest, _members: u64) -> u64 {
+        bytes_per_row(request, self)
+    }
+
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        true
+    }
 }
 
 /// Checks the requirements of `--strength`: trees that rank whole queries, and binned features.

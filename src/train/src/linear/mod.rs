@@ -21,6 +21,5 @@ mod tests;
 
 pub use jobs::{FeatureRanges, LinearMoments, LinearOffset, LinearRanges, LinearSums, LinearTotals};
 pub use plan::{LinearPoint, PlannedFeature, StandardPlan};
-pub use prepare::{BYTES_PER_ROW, learner};
 pub use rows::{FeatureRange, LinearRows, PointSums};
 pub use sums::{FixedSums, SumScale};

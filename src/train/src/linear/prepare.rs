@@ -9,8 +9,8 @@ use super::runner::LinearJobs;
 use super::sums::SumScale;
 use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
 use crate::driver::{
-    Learner, MemberInput, Observer, Scores, StageContext, StartScores, TrainRequest, TrainingStart,
-    ValidationSet, mean_of,
+    Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores, TrainRequest,
+    TrainingStart, ValidationSet, mean_of,
 };
 use crate::objective::objective;
 use planetree_base::compact::Bytes;
@@ -20,43 +20,53 @@ use planetree_data::source::LabelledRows;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-pub const BYTES_PER_ROW: u64 = 24;
+const BYTES_PER_ROW: u64 = 24;
 
-/// Creates the learner of a linear model, and the part before its first round.
-pub fn learner<'a>(
-    context: &StageContext<'a>,
-    settings: &'a LinearSettings,
-    input: &'a MemberInput,
-    given: Option<StartScores>,
-    observer: &mut dyn Observer,
-) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-    let request = context.request;
-    let rows = &input.data.rows;
-    let start =
-        start_score(settings, rows, given.is_some()).map_err(|problem| problem.at(request.place()))?;
-    let (training, validation) = match given {
-        Some(StartScores { training, validation }) => (Some(training), validation),
-        None => (None, Vec::new()),
-    };
-    let (jobs, offset) = jobs(context, settings, input, training)?;
-    let plan = plan(context, settings, input, offset, &jobs, observer)?;
-    let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
-    let function = plan.function(&intercept);
-    let mut validation = validation.into_iter();
-    let sets = context.validation.iter().map(|set| {
-        let start = validation.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
-        ValidationSet::new(set.clone(), start)
-    });
-    let learner = LinearLearner {
-        request,
-        problem: Problem { plan, parameters: &settings.learner, metrics: settings.metrics.clone() },
-        jobs,
-        features: context.features.to_vec(),
-        validation: sets.collect(),
-        function: function.clone(),
-        current: None,
-    };
-    Ok((PartFamily::Linear(function), Box::new(learner)))
+impl PartSettings for LinearSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        given: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let settings = self;
+        let request = context.request;
+        let rows = &input.data.rows;
+        let start =
+            start_score(settings, rows, given.is_some()).map_err(|problem| problem.at(request.place()))?;
+        let (training, validation) = match given {
+            Some(StartScores { training, validation }) => (Some(training), validation),
+            None => (None, Vec::new()),
+        };
+        let (jobs, offset) = jobs(context, settings, input, training)?;
+        let plan = plan(context, settings, input, offset, &jobs, observer)?;
+        let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
+        let function = plan.function(&intercept);
+        let mut validation = validation.into_iter();
+        let sets = context.validation.iter().map(|set| {
+            let start = validation.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
+            ValidationSet::new(set.clone(), start)
+        });
+        let learner = LinearLearner {
+            request,
+            problem: Problem { plan, parameters: &settings.learner, metrics: settings.metrics.clone() },
+            jobs,
+            features: context.features.to_vec(),
+            validation: sets.collect(),
+            function: function.clone(),
+            current: None,
+        };
+        Ok((PartFamily::Linear(function), Box::new(learner)))
+    }
+
+    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
+        members * BYTES_PER_ROW
+    }
+
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        false
+    }
 }
 
 /// Returns the score of all rows before the first round: the best constant. Returns an error if the loss cannot learn

@@ -1,0 +1,13 @@
+//! Lists the learners that parts can be trained by.
+
+use crate::config::{LearnerParameters, Parameters};
+use crate::driver::PartSettings;
+
+/// Returns the parameters of a stage as those of its learner.
+pub fn settings_of(parameters: &Parameters) -> Box<dyn PartSettings> {
+    match &parameters.learner {
+        LearnerParameters::Boost(boost) => Box::new(parameters.with(boost.clone())),
+        LearnerParameters::Forest(forest) => Box::new(parameters.with(forest.clone())),
+        LearnerParameters::Linear(linear) => Box::new(parameters.with(linear.clone())),
+    }
+}

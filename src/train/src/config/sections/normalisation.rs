@@ -1,0 +1,33 @@
+//! How models that are weighted sums normalise features.
+
+use super::super::keys::{Key, KeyKind};
+use super::super::words::{NamedEnum, choose, names};
+use super::Section;
+use planetree_model::model::FeatureNormalisation;
+
+impl NamedEnum for FeatureNormalisation {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("query", FeatureNormalisation::Query),
+        ("z", FeatureNormalisation::Z),
+        ("minmax", FeatureNormalisation::Minmax),
+        ("none", FeatureNormalisation::None),
+    ];
+
+    const ALIASES: &'static [(&'static str, Self)] = &[("zscore", FeatureNormalisation::Z)];
+}
+
+/// The normalisation of features.
+pub static NORMALISATION: Section = Section { keys: KEYS, ..Section::PLAIN };
+
+static KEYS: &[Key] = &[Key {
+    name: "normalise_features",
+    aliases: &["normalize_features", "feature_normalisation"],
+    kind: KeyKind::Word {
+        words: names::<FeatureNormalisation>,
+        set: |raw, text| choose(&mut raw.normalisation, text),
+        get: |raw| raw.normalisation.name(),
+    },
+    default: "none",
+    help: "Linear models: normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all",
+    ..Key::PLAIN
+}];
