@@ -1,6 +1,7 @@
 //! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
 mod augment;
+mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -13,6 +14,7 @@ mod evaluate;
 mod exchange;
 mod execution;
 mod help;
+mod impute;
 mod logging;
 mod names;
 mod options;
@@ -26,6 +28,7 @@ mod remote;
 mod report;
 mod run;
 mod sample;
+mod select;
 #[cfg(feature = "sql")]
 mod sql;
 mod stats;
@@ -76,6 +79,8 @@ enum Command {
     Cv(Box<cv::CvArguments>),
     Blend(blend::BlendArguments),
     Augment(augment::AugmentArguments),
+    Impute(impute::ImputeArguments),
+    Select(select::SelectArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
@@ -124,6 +129,8 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         Command::Blend(arguments) => blend::run(&arguments, quiet),
         Command::Augment(arguments) => augment::run(&arguments, quiet),
+        Command::Impute(arguments) => impute::run(&arguments, quiet),
+        Command::Select(arguments) => select::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),

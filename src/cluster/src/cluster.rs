@@ -17,7 +17,9 @@ use planetree_data::dataset::Manifest;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
-use planetree_train::config::{BoostSettings, ForestSettings, Parameters, StageStart};
+use planetree_train::config::{
+    BoostSettings, ForestSettings, LeastSquaresData, Parameters, StageStart, Target,
+};
 use planetree_train::jobs::{CombinedMetrics, Survey, TrainingSnapshot, WireCell, WorkerShares};
 use planetree_train::tree::WorkerBounds;
 use planetree_train::{Backend, BoostWorker, Combination, EncodedJob, RemotePart, TrainRequest, TreeGrower};
@@ -180,7 +182,8 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "remove --cluster, or set candidates=static, or value_groups above 0 with candidates=streaming",
+            "remove --cluster, or group values: candidates=static for boosting, value_groups=255 for streaming candidates, \
+             max_bin=255 for a forest",
         ));
     }
     Ok(())
@@ -226,6 +229,11 @@ impl Backend for Cluster {
         }
         if request.plan.stage_start == StageStart::OutOfBag {
             return refuse("a stage that starts from out-of-bag scores (start_scores = oob)");
+        }
+        if let Target::Ordinal(ordinal) = &request.plan.target
+            && ordinal.weights.data().is_some_and(|data| data != LeastSquaresData::Valid)
+        {
+            return refuse("a model of classes whose weights are fitted on the training data");
         }
         if request.objective.is_some() {
             return refuse("a custom objective");

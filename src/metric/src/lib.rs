@@ -37,6 +37,7 @@ mod ndcg;
 mod precision;
 mod prepared;
 mod query;
+mod random_order;
 mod ranked;
 mod ranking;
 mod recall;
@@ -55,7 +56,7 @@ pub use gain::{Gain, MOST_GAIN};
 pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;
-pub use prepared::{Prepared, evaluate};
+pub use prepared::{Prepared, RankBuffers, evaluate};
 pub use query::{QueryRows, Unfit};
 
 /// A metric, with its depth if it has one. The depth `None` stands for the default depth of the convention, which is

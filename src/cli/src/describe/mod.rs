@@ -2,7 +2,9 @@
 
 mod dataset;
 mod differences;
+mod filled;
 mod folds;
+mod likeness;
 mod metrics;
 mod model;
 mod permutation;
@@ -28,7 +30,8 @@ use std::fmt::Write;
 /// training data, parameters and feature importance, or a single tree with --tree. Predictions: range of scores and
 /// share of ties. Training logs: best round of each metric. Metrics: means. Differences: means, and the number of
 /// queries that increased or decreased. Folds of a cross-validation: means and standard deviations. Trials of a search:
-/// the best one. Steps of a pipeline run: status, time and memory. All checksums are verified.
+/// the best one. Steps of a pipeline run: status, time and memory. Likeness of rows: the least of the most likely ones.
+/// Filled features: errors. All checksums are verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -93,6 +96,8 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
+        TableKind::Likeness => likeness::describe(&table)?,
+        TableKind::Filled => filled::describe(&table)?,
     };
     arguments.json.print(|| description.text, || description.json)
 }

@@ -1,7 +1,6 @@
 //! Formats the result of an evaluation: tables, or one JSON object.
 
 use planetree_base::size::shown_count;
-use planetree_base::storage::Location;
 use planetree_data::LabelMap;
 use planetree_judge::evaluate::{
     CurvePoint, EvaluationSummary, MetricSummary, PERCENTILES, Results, SegmentSummary,
@@ -14,8 +13,8 @@ use std::fmt::Write;
 pub struct EvaluatedSystem {
     /// Name of the system.
     pub name: String,
-    /// File that contains the ranking.
-    pub location: Location,
+    /// File that contains the ranking, or the baseline and its dataset.
+    pub ranking: String,
     /// Metrics of each query.
     pub results: Results,
     /// Means over all queries, and the worst queries.
@@ -68,7 +67,7 @@ impl EvaluationReport<'_> {
     }
 
     fn put_system(&self, text: &mut String, system: &EvaluatedSystem) {
-        put(text, format_args!("{:<22}{}", "ranking", system.location));
+        put(text, format_args!("{:<22}{}", "ranking", system.ranking));
         put_counts(text, &system.summary);
         let percents = PERCENTILES.map(|percent| format!("{percent} %"));
         let heads: String = percents.iter().map(|percent| format!(" {percent:>8}")).collect();
@@ -212,7 +211,7 @@ impl EvaluationReport<'_> {
                 };
                 json!({
                     "name": system.name,
-                    "ranking": system.location.to_string(),
+                    "ranking": system.ranking,
                     "rows": rows,
                     "queries": queries,
                     "empty_queries": empty,

@@ -46,6 +46,10 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
+    /// Train only on the features that all datasets of --data have
+    #[arg(long)]
+    common_features: bool,
+
     /// Validation dataset, evaluated after every round; may be repeated, and the first one controls early stopping
     #[arg(long, value_name = "[NAME=]DATASET")]
     valid: Vec<String>,
@@ -158,9 +162,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
             started.elapsed().as_secs_f64()
         ));
         for (file, best) in outputs.best_models.iter().zip(&outcome.best_models) {
-            let (metric, round, rounds) = (best.metric, best.best.round, outcome.model.rounds);
+            let (metric, round, rounds) = (best.metric, best.best.round, best.rounds);
+            let of_stage = match request.plan.stages.len() {
+                1 => String::new(),
+                stage => format!(" of stage {stage}"),
+            };
             super::message(format_args!(
-                "{file}: the best round for {metric} is {round} of {rounds}, with {:.6}",
+                "{file}: the best round{of_stage} for {metric} is {round} of {rounds}, with {:.6}",
                 best.best.value
             ));
         }

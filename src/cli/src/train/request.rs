@@ -29,19 +29,6 @@ impl TrainArguments {
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
         let forest = plan.only().and_then(Parameters::forest);
-        let is_forest = forest.is_some();
-        if self.oob.is_some() && !is_forest {
-            return Err(Error::usage(
-                "--oob is for forests: boosting has no out-of-bag rows, as each tree builds on all earlier ones",
-                "choose a forest alone, such as --preset rf-point, or remove --oob",
-            ));
-        }
-        if self.strength.is_some() && !is_forest {
-            return Err(Error::usage(
-                "--strength is for forests: a boosted tree does not rank by itself, as it builds on all earlier ones",
-                "choose a forest alone, such as --preset rf-list, or remove --strength",
-            ));
-        }
         let samples_rows = forest.is_some_and(|forest| forest.bootstrap || forest.tree.sampling.leaves_out());
         // Without a validation set the log contains the out-of-bag metrics of the forest.
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
@@ -54,7 +41,7 @@ impl TrainArguments {
             plan,
             start,
             start_scores,
-            out_of_bag: is_forest && (self.oob.is_some() || logs_out_of_bag),
+            out_of_bag: self.oob.is_some() || logs_out_of_bag,
             strength: self.strength.is_some(),
             stream_to: Some(store.locate(&self.model)?),
             memory_limit: self.memory_limit,
@@ -63,6 +50,7 @@ impl TrainArguments {
             resume: self.resume,
             objective: None,
             best_for,
+            common_features: self.common_features,
             backend: None,
         })
     }

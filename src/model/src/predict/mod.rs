@@ -30,7 +30,7 @@ pub use job::{ScoreRows, ScoredGroups, SentModel};
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use rank::ranks;
 pub use scorer::Scorer;
-pub use stream::{PredictReport, predict, predict_with, scores_of};
+pub use stream::{PredictReport, part_values, predict, predict_with, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 
 #[cfg(test)]

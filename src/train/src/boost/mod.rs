@@ -3,11 +3,14 @@
 mod gradients;
 mod local_worker;
 mod prepare;
+#[cfg(test)]
+mod rankboost_tests;
 mod spin_guard;
 mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
+use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
@@ -16,7 +19,7 @@ use crate::driver::{
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
-    Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
+    LeafRule, Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
     WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
@@ -236,13 +239,16 @@ fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> Spl
         min_to_split: learner.tree.min_data_to_split as i64,
         min_weight: learner.min_sum_hessian,
         min_gain: learner.tree.min_gain,
+        missing: MissingSides::of(parameters.missing),
         split: match learner.split_by {
             SplitBy::Newton => newton,
             SplitBy::Gradient => least_squares,
+            SplitBy::Sum => Divisor::One,
         },
         leaf: match learner.leaf {
-            LeafStep::Newton => newton,
-            LeafStep::Mean => least_squares,
+            LeafStep::Newton => LeafRule::Quotient(newton),
+            LeafStep::Mean => LeafRule::Quotient(least_squares),
+            LeafStep::WeakRanker => LeafRule::WeakRanker,
         },
         scale,
     }

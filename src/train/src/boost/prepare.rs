@@ -85,10 +85,7 @@ pub fn prepare(
     let objective = request.make_objective(parameters);
     check_objective(&context.sources.source, data, objective.as_deref())?;
     let start = start_ensemble(context, parameters, input, given.is_some(), objective.as_deref())?;
-    let (given_training, given_validation) = match given {
-        Some(StartScores { training, validation }) => (Some(training), validation),
-        None => (None, Vec::new()),
-    };
+    let (given_training, given_validation) = StartScores::divided(given);
     let mut given_validation = given_validation.into_iter();
     let mut validation = Vec::new();
     for (number, set) in context.validation.iter().enumerate() {
@@ -118,7 +115,10 @@ pub fn prepare(
                 _ => base_scores(context, &context.sources.source, &start, &data.rows)?,
             },
             gradients: RowGradients::new(objective, &data.rows),
-            metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
+            metrics: match traits.residuals || context.members > 1 {
+                true => None, // metrics of several parts are those of their combined scores
+                false => Some(Metrics::new(parameters, &data.rows)?),
+            },
         }),
     };
     let (data, at_most) = (data.clone(), input.at_most);

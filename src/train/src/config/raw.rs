@@ -2,7 +2,7 @@
 //! learner.
 
 use super::learners::{LEARNERS, LearnerSpec, RawBoost, RawForest};
-use super::sections::{RawCandidates, RawListwise, RawObjective, blank_shared, blank_tree};
+use super::sections::{RawCandidates, RawListwise, RawObjective, RawRanking, blank_shared, blank_tree};
 use super::{Parameters, TreeParameters, keys};
 use planetree_model::model::FeatureNormalisation;
 
@@ -27,6 +27,8 @@ pub struct RawParameters {
     pub listwise: RawListwise,
     /// How linear models normalise features.
     pub normalisation: FeatureNormalisation,
+    /// Parameters of learners that optimise a ranking metric.
+    pub ranking: RawRanking,
 }
 
 impl Default for RawParameters {
@@ -42,6 +44,7 @@ impl Default for RawParameters {
             forest: RawForest::default(),
             listwise: RawListwise::default(),
             normalisation: FeatureNormalisation::None,
+            ranking: RawRanking::default(),
         }
     }
 }

@@ -84,6 +84,8 @@ pub struct TrainRequest {
     /// Metrics whose best rounds on the first validation set become models of their own, for
     /// [`Outcome::best_models`](super::Outcome::best_models). They must be among the metrics of the parameters.
     pub best_for: Vec<Metric>,
+    /// Whether to train only on the features that all datasets of `data` have.
+    pub common_features: bool,
     /// The backend that holds the rows. `None` means this process.
     pub backend: Option<Arc<dyn Backend>>,
 }
@@ -106,6 +108,7 @@ impl TrainRequest {
             resume: false,
             objective: None,
             best_for: Vec::new(),
+            common_features: false,
             backend: None,
         }
     }

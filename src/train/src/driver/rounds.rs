@@ -365,6 +365,10 @@ impl<'a> Training<'a> {
         if matches!(stop, StopReason::NoSplit) {
             observer.note(&format!("{of_stage}{}", members.first().end_note(rounds)));
         }
+        if matches!(stop, StopReason::Complete) && best.is_none() {
+            let notes = members.learners().filter_map(|learner| learner.limit_note(rounds));
+            notes.take(1).for_each(|note| observer.note(&format!("{of_stage}{note}")));
+        }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
             let start = match (number, &self.request.start) {

@@ -3,7 +3,7 @@
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
-use crate::bins::{FeatureBins, middle};
+use crate::bins::{FeatureBins, MissingSides, middle};
 use crate::config::{ForestCandidates, ForestSettings};
 use crate::driver::ForestSplit;
 
@@ -16,6 +16,8 @@ pub struct CutRules {
     pub min_to_split: u32,
     /// The gain of a cut must be above this number, which is in units of the criterion.
     pub min_gain: f64,
+    /// The sides that missing values may be on.
+    pub missing: MissingSides,
     /// How candidate cuts are generated.
     pub candidates: ForestCandidates,
     /// Whether each code represents a single value of the feature.
@@ -30,6 +32,7 @@ impl CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
             min_to_split: u32::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(u32::MAX).max(2),
             min_gain: parameters.learner.tree.min_gain / unit,
+            missing: MissingSides::of(parameters.missing),
             candidates: parameters.learner.candidates,
             every_value: parameters.learner.candidates.max_bin().is_none(),
         }
@@ -95,8 +98,8 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let least = match rules.candidates {
             // Random cuts need not have a positive gain.
             ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
-            // If all rows have the same label, scores differ only by rounding errors.
-            _ => before + rules.min_gain.max(before.abs() * 1e-12),
+            // A gain within the rounding error is none.
+            _ => before + rules.min_gain.max(before.abs() * 1e-12).max(criterion.gain_error(&total)),
         };
         BestForestCut { criterion, rules, total, least, found: None }
     }
@@ -122,20 +125,42 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             });
             return;
         }
-        self.scan(drawn.feature, bins, values, None);
-        if missing.is_some() {
-            self.scan(drawn.feature, bins, values, missing);
+        match (self.rules.missing, missing) {
+            (MissingSides::Left, _) => {
+                if let Some(missing) = missing {
+                    self.try_apart(drawn.feature, bins, missing);
+                }
+                self.scan(drawn.feature, bins, values, Some(missing.copied().unwrap_or_default()));
+            }
+            (MissingSides::Right, _) | (_, None) => self.scan(drawn.feature, bins, values, None),
+            (MissingSides::Either, Some(missing)) => {
+                self.scan(drawn.feature, bins, values, None);
+                self.scan(drawn.feature, bins, values, Some(*missing));
+            }
         }
     }
 
-    /// Tries every cut between two codes. If `missing` is given, missing values go left, and a cut after the last code
-    /// separates them from all other values.
+    /// Tries the cut that separates missing values from all others.
+    fn try_apart(&mut self, feature: u32, bins: &FeatureBins, missing: &K::Sums) {
+        let left = K::minus(self.total, missing);
+        if K::rows(&left).min(K::rows(missing)) < self.rules.min_rows {
+            return;
+        }
+        let score = self.criterion.score(&left) + self.criterion.score(missing);
+        if self.is_better(score, feature) {
+            let (code, threshold) = (bins.bins() as u32 - 1, f32::MAX);
+            self.found = Some(FoundCut { feature, code, threshold, missing_left: false, score, left });
+        }
+    }
+
+    /// Tries every cut between two codes. If `missing` is given, missing values go left. Otherwise they go right, and a
+    /// cut after the last code separates them from all other values.
     fn scan(
         &mut self,
         feature: u32,
         bins: &FeatureBins,
         values: &[(u32, K::Sums)],
-        missing: Option<&K::Sums>,
+        missing: Option<K::Sums>,
     ) {
         let criterion = self.criterion;
         let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
@@ -156,11 +181,11 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         &self,
         feature: u32,
         values: &[(u32, K::Sums)],
-        missing: Option<&K::Sums>,
+        missing: Option<K::Sums>,
         score: impl Fn(&K::Sums) -> f64,
     ) -> Option<(usize, f64, K::Sums)> {
         let all = K::rows(&self.total);
-        let mut left = missing.copied().unwrap_or_default();
+        let mut left = missing.unwrap_or_default();
         // If scores are equal, the feature with the lower index is preferred and, within a feature, the first cut.
         let (mut least, mut ties) = match &self.found {
             None => (self.least, false),
@@ -200,12 +225,19 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         codes: &CodeExtremes,
         left_of: impl FnOnce(&dyn Fn(u32) -> bool) -> K::Sums,
     ) {
-        let missing_left = codes.missing && drawn.missing_left;
+        let mut missing_left = match self.rules.missing {
+            MissingSides::Either => codes.missing && drawn.missing_left,
+            MissingSides::Left => true,
+            MissingSides::Right => false,
+        };
         let (code, threshold) = match (codes.first, codes.last) {
             (first, last) if first > last => return, // all values are missing
             (first, last) if first < last => self.rules.place_at_random(bins, (first, last), drawn.cut),
             // All values that are not missing are equal.
-            _ if codes.missing => (bins.bins() as u32 - 1, f32::MAX),
+            _ if codes.missing => {
+                missing_left &= self.rules.missing == MissingSides::Either;
+                (bins.bins() as u32 - 1, f32::MAX)
+            }
             _ => return,
         };
         let left = left_of(&|other| match Some(other) == bins.missing_code {

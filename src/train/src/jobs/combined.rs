@@ -51,12 +51,15 @@ impl Job for CombinedMetrics {
         let (data, partitions) = state.data();
         let data = learned_labels(data, self.at_most);
         let rows = &data.rows[..partitions];
-        let mut sum = Scores::constant(&data.rows, self.intercept);
-        for (number, (weight, trees)) in self.members.iter().enumerate() {
+        let mut members = Vec::with_capacity(self.members.len());
+        for number in 0..self.members.len() {
             let Some(share) = state.member(number) else { return Ok(None) };
-            let Some(scores) = share.scores(*trees) else { return Ok(None) };
-            sum.add_weighted(*weight, scores);
+            members.push(share);
         }
+        let terms = self.members.iter().zip(&members);
+        let terms = terms.map(|((weight, trees), share)| Some((*weight, share.scores(*trees)?)));
+        let Some(terms) = terms.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let sum = Scores::combined(&data.rows, self.intercept, &terms);
         let metrics = Metrics::new(&Parameters::from_toml(&self.parameters)?, rows)?;
         Ok(Some(SharedMeans::of(&metrics.evaluate(rows, &sum))))
     }

@@ -6,12 +6,13 @@ use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::{FeatureRange, LinearRows};
 use super::sums::FixedSums;
 use crate::config::{LinearLoss, Parameters, Target};
-use crate::jobs::{SharedMeans, start_scores};
+use crate::jobs::start_scores;
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
-use planetree_base::job::{Job, Partial, Shard};
+use planetree_base::job::{Partial, Shard};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
+use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
 
 /// Finds the ranges of features.
@@ -49,7 +50,36 @@ pub struct LinearTotals {
     /// The sums, in the order of [`StandardPlan::scales`].
     pub sums: FixedSums,
     /// The metrics.
-    pub means: SharedMeans,
+    pub means: ShareMeans,
+}
+
+/// Serialised means of the metrics, by share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShareMeans(Vec<Vec<Bytes>>);
+
+impl ShareMeans {
+    /// Serialises the means of a share.
+    pub fn new(means: &[Mean]) -> Self {
+        ShareMeans(vec![means.iter().map(|mean| Bytes(mean.to_bytes())).collect()])
+    }
+
+    /// Appends the means of other shares.
+    pub fn append(&mut self, other: ShareMeans) {
+        self.0.extend(other.0);
+    }
+
+    /// Adds the metrics of all shares to `sums`, which has the same metrics.
+    pub fn add_to(&self, sums: &mut [Mean]) -> Result<()> {
+        for means in &self.0 {
+            if means.len() != sums.len() {
+                return Err(malformed());
+            }
+            for (sum, bytes) in sums.iter_mut().zip(means) {
+                sum.merge(&Mean::from_bytes(sum.metric(), &bytes.0).ok_or_else(malformed)?);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What executors read their rows by, besides the dataset.
@@ -72,7 +102,7 @@ pub struct LinearOffset;
 pub struct Largest(pub f64);
 
 /// Reads the rows of a shard. Executors open datasets without parameters, so labels are not mapped yet.
-fn read_rows(
+pub fn read_rows(
     snapshot: Option<LinearSnapshot>,
     shard: &Shard<'_, LabelledData>,
 ) -> Result<Option<LinearRows>> {
@@ -84,34 +114,40 @@ fn read_rows(
     rows.learning(&target, offsets, &parameters).map(Some)
 }
 
+/// Implements a job on [`LinearRows`].
 macro_rules! linear_job {
     ($job:ident, $name:literal, $partial:ident, |$this:ident, $rows:ident| $map:expr) => {
-        impl Job for $job {
+        impl planetree_base::job::Job for $job {
             const NAME: &'static str = $name;
-            type Data = LabelledData;
-            type State = LinearRows;
-            type Snapshot = LinearSnapshot;
+            type Data = planetree_data::source::LabelledData;
+            type State = $crate::linear::LinearRows;
+            type Snapshot = $crate::linear::LinearSnapshot;
             type Partial = $partial;
 
             fn prepare(
                 &self,
-                snapshot: Option<LinearSnapshot>,
-                shard: &Shard<'_, LabelledData>,
-            ) -> Result<Option<LinearRows>> {
-                read_rows(snapshot, shard)
+                snapshot: Option<Self::Snapshot>,
+                shard: &planetree_base::job::Shard<'_, Self::Data>,
+            ) -> planetree_base::error::Result<Option<Self::State>> {
+                $crate::linear::read_rows(snapshot, shard)
             }
 
-            fn state_bytes(state: &LinearRows) -> u64 {
+            fn state_bytes(state: &Self::State) -> u64 {
                 state.bytes()
             }
 
-            fn map(&self, $rows: &LinearRows, _: &Shard<'_, LabelledData>) -> Result<Option<$partial>> {
+            fn map(
+                &self,
+                $rows: &Self::State,
+                _: &planetree_base::job::Shard<'_, Self::Data>,
+            ) -> planetree_base::error::Result<Option<$partial>> {
                 let $this = self;
                 Ok(Some($map))
             }
         }
     };
 }
+pub(crate) use linear_job;
 
 linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRanges(
     rows.ranges(&job.features)
@@ -119,7 +155,7 @@ linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRan
 linear_job!(LinearMoments, "linear_moments", FixedSums, |job, rows| rows.moments(&job.plan));
 linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     let totals = rows.sums(&job.plan, &job.loss, &job.point);
-    LinearTotals { sums: totals.sums, means: SharedMeans::of(&totals.means) }
+    LinearTotals { sums: totals.sums, means: ShareMeans::new(&totals.means) }
 });
 linear_job!(LinearOffset, "linear_offset", Largest, |_job, rows| Largest(rows.largest_offset()));
 
@@ -152,7 +188,7 @@ impl Partial for FixedSums {
 
 impl Partial for LinearTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.merge(other.means)?;
+        self.means.append(other.means);
         Partial::merge(&mut self.sums, other.sums)
     }
 

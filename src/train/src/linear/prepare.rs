@@ -1,5 +1,6 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
+use super::descent::LossDescent;
 use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
@@ -7,20 +8,23 @@ use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::LinearRows;
 use super::runner::LinearJobs;
 use super::sums::SumScale;
-use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
+use super::validation::LinearValidation;
+use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters, Parameters};
 use crate::driver::{
-    Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores, TrainRequest,
-    TrainingStart, ValidationSet, mean_of,
+    FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
+    TrainRequest, TrainingStart, mean_of,
 };
 use crate::objective::objective;
 use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
+use planetree_metric::Mean;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
+use std::sync::Arc;
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-const BYTES_PER_ROW: u64 = 24;
+pub const BYTES_PER_ROW: u64 = 24;
 
 impl PartSettings for LinearSettings {
     fn learner<'a>(
@@ -30,33 +34,22 @@ impl PartSettings for LinearSettings {
         given: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-        let settings = self;
         let request = context.request;
-        let rows = &input.data.rows;
-        let start =
-            start_score(settings, rows, given.is_some()).map_err(|problem| problem.at(request.place()))?;
-        let (training, validation) = match given {
-            Some(StartScores { training, validation }) => (Some(training), validation),
-            None => (None, Vec::new()),
-        };
-        let (jobs, offset) = jobs(context, settings, input, training)?;
-        let plan = plan(context, settings, input, offset, &jobs, observer)?;
+        let start = start_score(self, &input.data.rows, given.is_some())
+            .map_err(|problem| problem.at(request.place()))?;
+        let (training, validation) = StartScores::divided(given);
+        let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
+        let (jobs, offset) = jobs(context, self, snapshot, input, training)?;
+        let plan = plan(context, self.learner.normalisation, input, offset, &jobs, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
-        let mut validation = validation.into_iter();
-        let sets = context.validation.iter().map(|set| {
-            let start = validation.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
-            ValidationSet::new(set.clone(), start)
-        });
-        let learner = LinearLearner {
-            request,
-            problem: Problem { plan, parameters: &settings.learner, metrics: settings.metrics.clone() },
-            jobs,
-            features: context.features.to_vec(),
-            validation: sets.collect(),
-            function: function.clone(),
-            current: None,
+        let problem = Problem {
+            plan,
+            parameters: &self.learner,
+            metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
+        let algorithm = LossDescent { request, problem, jobs, function: function.clone(), current: None };
+        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
 
@@ -86,11 +79,12 @@ fn start_score(
     Ok(if has_start { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
-/// Reads the rows, or prepares to read them for every job if they do not fit in memory. Also returns the largest absolute
-/// score that training starts from.
-fn jobs<'a>(
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
+/// as TOML, for other processes. Also returns the largest absolute score that training starts from.
+pub fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
-    settings: &'a LinearSettings,
+    settings: &'a Parameters<L>,
+    snapshot: impl FnOnce() -> String,
     input: &'a MemberInput,
     start: Option<TrainingStart>,
 ) -> Result<(LinearJobs<'a>, f64)> {
@@ -100,9 +94,8 @@ fn jobs<'a>(
             Some(TrainingStart::Remote(model)) => Some(Bytes(model.to_bytes()?)),
             _ => None,
         };
-        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone())).to_toml();
         let has_start = start.is_some();
-        let snapshot = LinearSnapshot { parameters, at_most: input.at_most, start };
+        let snapshot = LinearSnapshot { parameters: snapshot(), at_most: input.at_most, start };
         let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
         let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
         return Ok((jobs, offset));
@@ -112,37 +105,41 @@ fn jobs<'a>(
         _ => None,
     };
     let offset = start.as_ref().map_or(0.0, Scores::largest);
-    let read = move |partitions: std::ops::Range<usize>, offsets: Option<Vec<Vec<f64>>>| {
-        let numbers: Vec<usize> = partitions.clone().collect();
-        let rows = LinearRows::read(source, &numbers, settings, None)?;
-        // The labels may be those of a class.
-        rows.with_rows(&input.data.rows[partitions], offsets, settings)
+    let read_values = move |partitions: std::ops::Range<usize>| {
+        let read = LinearRows::read(source, &partitions.collect::<Vec<usize>>(), settings, None)?;
+        Ok(read.values().clone())
     };
-    let bytes = 4 * source.values_count() * context.members as u64;
+    // The labels may be those of a class.
+    let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>, offsets| {
+        LinearRows::with_values(&input.data.rows[partitions], values, offsets, settings)
+    };
+    let bytes = 4 * source.values_count();
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
     let fits = input.data.is_in_memory() && request.memory_limit.is_none_or(|limit| bytes <= limit / 2);
     if fits {
-        let rows = read(0..source.partitions(), start.map(Scores::into_partitions))?;
+        let all = 0..source.partitions();
+        let values = context.values.get_or_read(|| read_values(all.clone()))?;
+        let rows = rows(all, values, start.map(Scores::into_partitions))?;
         return Ok((LinearJobs::Memory { source, rows }, offset));
     }
-    let read = Box::new(move |partition: usize| {
+    let read = move |partition: usize| {
+        let partitions = partition..partition + 1;
         let offsets = start.as_ref().map(|start| vec![start.partition(partition).to_vec()]);
-        read(partition..partition + 1, offsets)
-    });
-    Ok((LinearJobs::Streamed { source, read }, offset))
+        rows(partitions.clone(), read_values(partitions)?, offsets)
+    };
+    Ok((LinearJobs::Streamed { source, read: Box::new(read) }, offset))
 }
 
 /// Finds the ranges, means and deviations of all features.
-fn plan(
+pub fn plan(
     context: &StageContext<'_>,
-    settings: &LinearSettings,
+    normalisation: FeatureNormalisation,
     input: &MemberInput,
     offset: f64,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
     let (source, rows) = (&context.sources.source, &input.data.rows);
-    let normalisation = settings.learner.normalisation;
     let is_word = |feature: &usize| source.has_words(*feature);
     let left_out: Vec<&str> =
         (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();

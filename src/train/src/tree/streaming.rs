@@ -186,14 +186,16 @@ impl StreamingRules {
         let missing = real(histogram.missing);
         let before = rules.score(total);
         let least = rules.threshold(before);
+        let some_missing = histogram.missing.count > 0;
         let mut quantiles = quantiles_of(&histogram.bins, self.centroids);
-        if histogram.missing.count > 0 {
+        if some_missing {
             // This candidate separates missing values from all others.
             quantiles.push((f64::from(f32::MAX), total_of(&histogram.bins)));
         }
-        for (value, up_to) in quantiles {
+        let last = quantiles.len().saturating_sub(1);
+        for (place, (value, up_to)) in quantiles.into_iter().enumerate() {
             for missing_left in [false, true] {
-                if missing_left && histogram.missing.count == 0 {
+                if !rules.missing.allow(missing_left, some_missing, place == last) {
                     continue;
                 }
                 let share = if missing_left { 1.0 } else { 0.0 };

@@ -9,12 +9,12 @@ use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
 use super::row_store::{LocalRows, RowStore};
 use super::rows::{NodeId, NodeSplit, RowSets};
-use super::split::{Divisor, FoundSplit, SplitRules};
+use super::split::{Divisor, FoundSplit, LeafRule, SplitRules};
 use super::{
     CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
     StreamingSplits, WorkerBounds, WorkerRows,
 };
-use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
+use crate::bins::{BinOptions, BinnedData, MissingSides, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
 use planetree_base::error::Result;
 use proptest::prelude::*;
@@ -227,9 +227,10 @@ proptest! {
     }
 
     #[test]
-    fn splits_by_gradient_and_by_newton_match_exhaustive_search(
-        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
+    fn splits_by_gradient_newton_and_sum_match_exhaustive_search(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), divisor in 0usize..3,
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+        missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
@@ -240,8 +241,10 @@ proptest! {
             let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
             set.start(pairs.into_par_iter(), None);
         }
-        let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
-        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
+        let split = [Divisor::Rows, Divisor::Weight { lambda: 0.5 }, Divisor::One][divisor];
+        let rules = SplitRules {
+            split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows)
+        };
         let tree = match exact {
             true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
             false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
@@ -450,8 +453,9 @@ fn rules_of(rows: usize) -> SplitRules {
         min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
+        missing: MissingSides::Either,
         split: Divisor::Weight { lambda: 0.5 },
-        leaf: Divisor::Weight { lambda: 0.5 },
+        leaf: LeafRule::Quotient(Divisor::Weight { lambda: 0.5 }),
         scale: scale(rows),
     }
 }
@@ -492,6 +496,7 @@ impl Exhaustive<'_> {
         let divisor = match self.rules.split {
             Divisor::Rows => rows.len() as f64,
             Divisor::Weight { lambda } => self.hessian(rows) as f64 + lambda,
+            Divisor::One => 1.0,
         };
         (sum * sum) as f64 / divisor
     }
@@ -519,10 +524,12 @@ impl Exhaustive<'_> {
             let bins = &data.binning.features[feature];
             let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
             for missing_left in [false, true] {
-                if missing_left && !rows.iter().any(missing) {
-                    continue;
-                }
                 for cut in 0..bins.bins() as u32 {
+                    let above = |row: &usize| !missing(row) && code(data, columns, feature, *row) > cut;
+                    let (some, apart) = (rows.iter().any(missing), !rows.iter().any(above));
+                    if !self.rules.missing.allow(missing_left, some, apart) {
+                        continue;
+                    }
                     let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
                         if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
                     });
@@ -548,6 +555,8 @@ impl Exhaustive<'_> {
         let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
         assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
         let feature = split.feature as usize;
+        let some = rows.iter().any(|row| columns[feature][*row].is_nan());
+        assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));
         let goes_left = |row: &usize| {
             let value = columns[feature][*row];
             if value.is_nan() { split.missing_left } else { value <= split.threshold }
@@ -576,11 +585,25 @@ impl Exhaustive<'_> {
 fn leaves_are_newton_steps_or_means() {
     let sums = GradientSums { gradient: 12, weight: 3, count: 8 };
     let newton = rules_of(8);
-    assert_eq!(newton.value(sums), 12.0 / 3.5);
-    assert_eq!(SplitRules { leaf: Divisor::Rows, ..newton }.value(sums), 1.5);
+    let root = GradientSums::default();
+    let value = |leaf: LeafRule, sums| SplitRules { leaf, ..newton }.value(sums, root, false);
+    assert_eq!(value(newton.leaf, sums), 12.0 / 3.5);
+    assert_eq!(value(LeafRule::Quotient(Divisor::Rows), sums), 1.5);
     assert_eq!(newton.score(sums), 144.0 / 3.5);
     assert_eq!(SplitRules { split: Divisor::Rows, ..newton }.score(sums), 18.0);
     let without = GradientSums { weight: 0, ..sums };
-    let no_lambda = Divisor::Weight { lambda: 0.0 };
-    assert_eq!(SplitRules { leaf: no_lambda, ..newton }.value(without), 0.0, "no step without hessians");
+    let no_lambda = LeafRule::Quotient(Divisor::Weight { lambda: 0.0 });
+    assert_eq!(value(no_lambda, without), 0.0, "no step without hessians");
+}
+
+#[test]
+fn weak_rankers_have_the_weight_of_their_advantage() {
+    let rules = SplitRules { leaf: LeafRule::WeakRanker, ..rules_of(8) };
+    let root = GradientSums { gradient: 0, weight: 8, count: 8 };
+    let value = |gradient, root, is_right| rules.value(GradientSums { gradient, ..root }, root, is_right);
+    assert_eq!(value(4, root, false), 0.0, "documents that the weak ranker does not select");
+    assert!((value(4, root, true) - 0.5 * 3f64.ln()).abs() < 1e-15);
+    assert!((value(-4, root, true) + value(4, root, true)).abs() < 1e-15);
+    assert!((5.0..20.0).contains(&value(8, root, true)), "a weak ranker without errors has a finite weight");
+    assert_eq!(value(0, GradientSums::default(), true), 0.0);
 }

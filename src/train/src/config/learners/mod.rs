@@ -1,14 +1,18 @@
 //! The learners, each with its own parameters in a file of its own. To add a learner, write such a file and list it
 //! here.
 
+mod adarank;
 mod boost;
+mod coordinate_ascent;
 mod forest;
 mod linear;
 
 pub(super) use boost::RawBoost;
 pub(super) use forest::{FOREST, RawForest};
 
+pub use adarank::{AdaRankParameters, AdaRankSettings};
 pub use boost::{BaseScore, BoostCandidates, BoostParameters, BoostSettings, LeafStep, SplitBy};
+pub use coordinate_ascent::{CoordinateAscentParameters, CoordinateAscentSettings};
 pub use forest::{
     CriterionName, ForestCandidates, ForestCriterion, ForestParameters, ForestSettings, LeafScore,
     PointCriterion,
@@ -21,7 +25,13 @@ use super::sections::{SHARED, Section};
 use super::{ObjectiveName, TreeParameters};
 
 /// All learners. The first one is the default.
-pub(super) static LEARNERS: &[&LearnerSpec] = &[&boost::BOOST, &forest::FOREST, &linear::LINEAR];
+pub(super) static LEARNERS: &[&LearnerSpec] = &[
+    &boost::BOOST,
+    &forest::FOREST,
+    &linear::LINEAR,
+    &adarank::ADARANK,
+    &coordinate_ascent::COORDINATE_ASCENT,
+];
 
 /// A learner and its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +42,10 @@ pub enum LearnerParameters {
     Forest(ForestParameters),
     /// A linear model.
     Linear(LinearParameters),
+    /// AdaRank.
+    AdaRank(AdaRankParameters),
+    /// Coordinate Ascent.
+    CoordinateAscent(CoordinateAscentParameters),
 }
 
 impl LearnerParameters {
@@ -41,6 +55,8 @@ impl LearnerParameters {
             LearnerParameters::Boost(boost) => boost,
             LearnerParameters::Forest(forest) => forest,
             LearnerParameters::Linear(linear) => linear,
+            LearnerParameters::AdaRank(adarank) => adarank,
+            LearnerParameters::CoordinateAscent(ascent) => ascent,
         }
     }
 }

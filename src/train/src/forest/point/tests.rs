@@ -98,7 +98,8 @@ impl<K: Criterion> Naive<'_, K> {
                     let is_last = !rows
                         .iter()
                         .any(|row| (last + 1..bins.bins() as u32).contains(&self.code(drawn.feature, *row)));
-                    if !occurs || (missing_left && !any_missing) || (is_last && !any_missing) {
+                    let allowed = context.rules.missing.allow(missing_left, any_missing, is_last);
+                    if !occurs || !allowed || (is_last && !any_missing) {
                         continue;
                     }
                     let goes_left = |row: u32| {
@@ -186,9 +187,10 @@ proptest! {
         weight in 1u32..4,
         redraws in any::<bool>(),
         to_split in 2u64..12,
+        missing in prop::sample::select(vec!["learned", "low", "high"]),
     ) {
         let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
-            format!("min_data_in_leaf={least}"), "missing=learned".to_owned(),
+            format!("min_data_in_leaf={least}"), format!("missing={missing}"),
             format!("redraw_features={redraws}"), format!("min_data_to_split={to_split}")];
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let parameters = parameters(&set);
