@@ -13,6 +13,7 @@ mod cluster_jobs;
 #[cfg(feature = "cluster")]
 mod cluster_parts;
 mod compare;
+mod cost;
 mod crash;
 mod cv;
 mod damage;

@@ -8,11 +8,13 @@ mod cluster;
 mod compare;
 mod completions;
 mod convert;
+mod cost;
 mod cv;
 mod describe;
 mod evaluate;
 mod exchange;
 mod execution;
+mod exit_options;
 mod help;
 mod impute;
 mod logging;
@@ -79,6 +81,7 @@ enum Command {
     Cv(Box<cv::CvArguments>),
     Blend(blend::BlendArguments),
     Augment(augment::AugmentArguments),
+    Cost(cost::CostArguments),
     Impute(impute::ImputeArguments),
     Select(select::SelectArguments),
     #[cfg(feature = "sql")]
@@ -129,6 +132,7 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         Command::Blend(arguments) => blend::run(&arguments, quiet),
         Command::Augment(arguments) => augment::run(&arguments, quiet),
+        Command::Cost(arguments) => cost::run(&arguments, quiet),
         Command::Impute(arguments) => impute::run(&arguments, quiet),
         Command::Select(arguments) => select::run(&arguments, quiet),
         #[cfg(feature = "sql")]

@@ -88,10 +88,11 @@ impl Judge {
 
     /// Adds the values of the last query to `means`, which are in the order of the metrics. Excluded queries are
     /// skipped. RMSE is a mean over rows, so the squared error of each row is added instead of the value of the
-    /// query.
+    /// query. Pooled metrics collect the rows.
     pub fn add_to(&self, means: &mut [Mean], rows: &QueryRows<'_>, weight: f64) {
         for ((metric, value), mean) in self.metrics.iter().zip(&self.values).zip(means) {
             match (metric, value) {
+                (metric, _) if metric.is_pooled() => mean.pool(rows, &self.convention, weight),
                 (Metric::Rmse, _) if !self.is_random => rmse::squared_errors(rows.labels, rows.scores)
                     .for_each(|error| mean.add_weighted(error, weight)),
                 (_, Some(value)) => mean.add_weighted(*value, weight),

@@ -140,6 +140,9 @@ fn evaluate_together(
     for (prepared, mean) in metrics.iter().zip(means) {
         if prepared.metric == Metric::Rmse {
             rmse::squared_errors(labels, scores).for_each(|error| mean.add(error));
+        } else if prepared.metric.is_pooled() {
+            let rows = QueryRows { labels, scores, documents: None, judged: None };
+            mean.pool(&rows, &prepared.convention, 1.0);
         } else {
             by_query.push((prepared, mean));
         }
@@ -172,7 +175,7 @@ mod tests {
     use crate::Judge;
     use proptest::prelude::*;
 
-    const METRICS: [Metric; 14] = [
+    const METRICS: [Metric; 17] = [
         Metric::Ndcg(Some(10)),
         Metric::Rmse,
         Metric::Ndcg(Some(3)),
@@ -185,6 +188,9 @@ mod tests {
         Metric::Precision(Some(5)),
         Metric::Recall(Some(5)),
         Metric::PartialAuc(0, 30),
+        Metric::AucPooled,
+        Metric::PartialAucPooled(0, 30),
+        Metric::Success(Some(2)),
         Metric::KendallTau,
         Metric::Inversions,
     ];

@@ -17,6 +17,12 @@ impl Convention {
                 "choose another convention, such as map_normaliser=depth, or leave out map",
             ));
         }
+        if let Some(metric) = metrics.iter().find(|metric| matches!(metric, Metric::PartialAucPooled(..))) {
+            return Err(Error::usage(
+                format_args!("{metric} has no expectation over random orders"),
+                "choose pauc@I-J, which is per query, or auc_pooled",
+            ));
+        }
         Ok(Convention { ties: Ties::Average, binary_ties: Ties::Average, ..self.clone() })
     }
 }

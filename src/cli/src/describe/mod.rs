@@ -1,5 +1,6 @@
 //! Implements `planetree describe`.
 
+mod costs;
 mod dataset;
 mod differences;
 mod filled;
@@ -7,6 +8,7 @@ mod folds;
 mod likeness;
 mod metrics;
 mod model;
+mod model_costs;
 mod permutation;
 mod predictions;
 mod rounds;
@@ -96,6 +98,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
+        TableKind::Costs => costs::describe(&table)?,
         TableKind::Likeness => likeness::describe(&table)?,
         TableKind::Filled => filled::describe(&table)?,
     };

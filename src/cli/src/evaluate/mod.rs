@@ -250,7 +250,13 @@ impl EvaluateArguments {
     }
 
     fn request(&self, rankings: usize) -> Result<EvaluateRequest> {
-        let metrics: Vec<Metric> = self.metrics.split(',').map(str::parse).collect::<Result<_>>()?;
+        let convention: Convention = match (&self.convention, &self.qrels) {
+            (Some(text), _) => text.parse()?,
+            (None, Some(_)) => "trec".parse()?,
+            (None, None) => Convention::default(),
+        };
+        let metrics = self.metrics.split(',').map(|name| Ok(convention.meant(name.parse()?)));
+        let metrics: Vec<Metric> = metrics.collect::<Result<_>>()?;
         if let Some(repeated) = (1..metrics.len()).find(|index| metrics[..*index].contains(&metrics[*index]))
         {
             return Err(Error::usage(
@@ -258,11 +264,6 @@ impl EvaluateArguments {
                 "pass each metric once",
             ));
         }
-        let convention: Convention = match (&self.convention, &self.qrels) {
-            (Some(text), _) => text.parse()?,
-            (None, Some(_)) => "trec".parse()?,
-            (None, None) => Convention::default(),
-        };
         let judgments = match (&self.qrels, &self.labels) {
             (Some(qrels), _) => Some(Judgments::Qrels(self.locate(qrels)?)),
             (None, Some(labels)) => Some(Judgments::Dataset(self.locate(labels)?)),
@@ -354,7 +355,9 @@ fn write_table(
     };
     let mut table = MetricsTable::create(output, layout)?;
     for system in systems {
-        table.write(&system.results, RowOrigin { system: &system.name, fold: 0 })?;
+        let origin = RowOrigin { system: &system.name, fold: 0 };
+        table.write(&system.results, origin)?;
+        table.record_pooled(&system.summary, origin);
     }
     table.finish()
 }

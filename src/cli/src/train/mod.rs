@@ -75,6 +75,21 @@ pub struct TrainArguments {
     #[arg(long, value_name = "[NAME=]FILE")]
     start_scores: Vec<String>,
 
+    /// Costs of features: CSV with the columns feature, cost and, optionally, group (its cost is paid once), or TOML. The
+    /// split with the highest gain minus cost-lambda times the cost of its feature is chosen; features that earlier trees
+    /// use are free
+    #[arg(long, value_name = "FILE")]
+    costs: Option<String>,
+
+    /// Factor of the costs, in units of gain; 0 ignores them
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, requires = "costs")]
+    cost_lambda: f64,
+
+    /// Forests: number of consecutive trees that do not know which features the others use. It is part of the model's
+    /// definition: the number of threads has no influence
+    #[arg(long, value_name = "TREES", default_value_t = 8, requires = "costs")]
+    cost_batch: u32,
+
     /// Write the training log, one row per round, split and metric: .parquet (or no extension), .csv, .tsv, .json, .ndjson
     #[arg(long, value_name = "FILE")]
     rounds: Option<String>,

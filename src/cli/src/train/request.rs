@@ -6,10 +6,11 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::dataset::DatasetReader;
 use planetree_metric::Metric;
+use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_run::read_start_scores;
 use planetree_train::config::Parameters;
-use planetree_train::{CheckpointPlan, Every, GivenScores, NamedData, TrainRequest};
+use planetree_train::{CheckpointPlan, CostSettings, Every, GivenScores, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +35,10 @@ impl TrainArguments {
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
         let start_scores = self.start_scores(&data, &validation)?;
+        let costs = self.costs.as_ref().map(|text| {
+            let table = CostTable::read(&store.locate(text)?)?;
+            CostSettings::new(self.cost_lambda, self.cost_batch, table)
+        });
         let cache = self.cache.clone().unwrap_or_else(|| default_cache(data.first()));
         Ok(TrainRequest {
             data,
@@ -50,6 +55,7 @@ impl TrainArguments {
             resume: self.resume,
             objective: None,
             best_for,
+            costs: costs.transpose()?,
             common_features: self.common_features,
             backend: None,
         })

@@ -24,6 +24,8 @@ pub enum TableKind {
     /// Ranking quality of single trees while they grow: one row per tree, data split (such as `train`) and number of
     /// splits in the tree.
     Strength,
+    /// Quality against cost with early exits: one row per percentage of exits and number of trees.
+    Costs,
     /// How much the rows of a dataset resemble those of another one: one row per document.
     Likeness,
     /// Features whose missing values were filled: one row per feature.
@@ -32,7 +34,7 @@ pub enum TableKind {
 
 impl TableKind {
     /// All kinds of tables.
-    pub const ALL: [TableKind; 11] = [
+    pub const ALL: [TableKind; 12] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
@@ -42,6 +44,7 @@ impl TableKind {
         TableKind::Trials,
         TableKind::Steps,
         TableKind::Strength,
+        TableKind::Costs,
         TableKind::Likeness,
         TableKind::Filled,
     ];
@@ -58,6 +61,7 @@ impl TableKind {
             TableKind::Trials => "trials",
             TableKind::Steps => "steps",
             TableKind::Strength => "strength",
+            TableKind::Costs => "costs",
             TableKind::Likeness => "likeness",
             TableKind::Filled => "filled",
         }
@@ -80,6 +84,7 @@ impl TableKind {
             TableKind::Trials => "trials of a search",
             TableKind::Steps => "steps of a pipeline run",
             TableKind::Strength => "tree strengths",
+            TableKind::Costs => "quality against cost",
             TableKind::Likeness => "likeness to a dataset",
             TableKind::Filled => "filled features",
         }
@@ -109,6 +114,7 @@ impl TableKind {
                 (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], &[])
             }
             TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
+            TableKind::Costs => (&["exit_percent", "trees", "documents", "cost", "tree_cost"], &[""]),
             TableKind::Likeness => (&["query_id", "doc_id", "label", "fold", "likeness", "rank"], &[]),
             TableKind::Filled => {
                 (&["feature", "present", "missing", "mean", "filled_mean", "error", "r2", "sweeps"], &[])
@@ -134,6 +140,7 @@ impl TableKind {
             TableKind::Trials => "use the trials.parquet written by `planetree cv --search`",
             TableKind::Steps => "use the steps.parquet written by `planetree run`",
             TableKind::Strength => "use a file written by `planetree train --strength`",
+            TableKind::Costs => "use a file written by `planetree cost`",
             TableKind::Likeness => "use the likeness.parquet written by `planetree select`",
             TableKind::Filled => "use a file written by `planetree impute --filled`",
         }

@@ -71,6 +71,16 @@ pub fn read_systems(
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
+    if let Ok(pooled) = &parsed
+        && pooled.is_pooled()
+    {
+        return Err(Error::usage(
+            format_args!(
+                "metric {pooled} has no value per query, so systems cannot be compared query by query"
+            ),
+            "choose a metric that has, such as auc or pauc@0-5",
+        ));
+    }
     // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
     let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;

@@ -36,7 +36,7 @@ pub use remote::{EvaluationInput, RemoteEvaluator};
 pub use results::{QueryResult, Results};
 pub use segments::SegmentJoin;
 pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
-pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, RowOrigin, default_metrics};
+pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, POOLED, RowOrigin, default_metrics};
 
 use crate::plan::{BatchIterator, Engine, OpenReader};
 use arrow::array::RecordBatch;

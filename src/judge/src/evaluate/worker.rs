@@ -285,6 +285,9 @@ impl<'s> QueryJudge<'s> {
         let values = self.judge.query(&input).map_err(unfit)?;
         let result = QueryResult { name, documents: scores.len(), relevant, first_row, values };
         self.results.push(&result);
+        if settings.metrics.iter().any(Metric::is_pooled) {
+            self.results.pool.add(&input, convention, 1.0);
+        }
         if let Some(judge) = &mut self.dcg {
             let values = judge.query(&input).map_err(unfit)?;
             self.results.dcg.push(values.first().copied().flatten().unwrap_or(0.0));

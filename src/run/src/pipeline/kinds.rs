@@ -99,6 +99,7 @@ pub(super) const KINDS: &[StepKind] = &[
             input("config"),
             input("start_model"),
             named("start_scores"),
+            input("costs"),
         ],
         outputs: &[
             output("model", ".parquet"),
@@ -159,6 +160,13 @@ pub(super) const KINDS: &[StepKind] = &[
         inputs: &[input("data"), named("model")],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
+    },
+    StepKind {
+        name: "cost",
+        positional: None,
+        inputs: &[input("model"), input("data"), input("costs")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
     },
     StepKind {
         name: "impute",

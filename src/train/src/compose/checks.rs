@@ -1,7 +1,7 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{MissingPolicy, Parameters, StageStart, Target};
+use crate::config::{LearnerParameters, MissingPolicy, Parameters, StageStart, Target};
 use crate::driver::{Sources, TrainRequest};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledData;
@@ -10,6 +10,7 @@ use planetree_model::model::{Model, ModelFeature};
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
+    check_costs(request)?;
     if let Some(custom) = &request.objective {
         let refused = |stage: &Parameters| stage.learner.config().spec().no_custom_objective;
         if let Some(problem) = plan.stages.iter().find_map(refused) {
@@ -158,4 +159,32 @@ pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &Bi
             "set missing=zero, or the same candidates in all stages",
         ),
     })
+}
+
+/// Rejects costs of features unless the model is a single ensemble of trees: which features are free for a tree depends
+/// on the trees before it.
+fn check_costs(request: &TrainRequest) -> Result<()> {
+    let Some(costs) = &request.costs else { return Ok(()) };
+    let problem = match request.plan.only() {
+        None => "a model of several stages, runs or classes has no single order of trees",
+        Some(Parameters { learner, .. })
+            if !matches!(learner, LearnerParameters::Boost(_) | LearnerParameters::Forest(_)) =>
+        {
+            "only trees know costs; other models use all their features at once"
+        }
+        Some(_) if request.start.as_ref().is_some_and(|start| start.only_trees().is_none()) => {
+            "the start model is not a single ensemble of trees"
+        }
+        Some(parameters) => match &parameters.forest().map(|forest| &forest.criterion) {
+            Some(criterion) if criterion.listwise().is_some() => "listwise trees do not know costs",
+            Some(_) if request.backend.is_some() && costs.lambda > 0.0 => {
+                "forests on a cluster do not know which features other trees use"
+            }
+            _ => return Ok(()),
+        },
+    };
+    Err(Error::usage(
+        format_args!("--costs: {problem}"),
+        "train one boosted ensemble, or one forest with criterion=variance, entropy or gini without --cluster",
+    ))
 }

@@ -60,7 +60,9 @@ impl RawParameters {
     /// Converts to the parameters of the chosen learner. Validation has already rejected combinations that no learner
     /// supports.
     pub fn into_parameters(self) -> Parameters {
-        self.shared.with((self.learner.parameters)(&self))
+        let parameters = self.shared.with((self.learner.parameters)(&self));
+        let metrics = parameters.metrics.iter().map(|metric| parameters.convention.meant(*metric)).collect();
+        Parameters { metrics, ..parameters }
     }
 
     /// Converts parameters back, to print them. Parameters that the learner does not use have their neutral values.

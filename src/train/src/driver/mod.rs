@@ -25,6 +25,7 @@ mod request;
 mod rounds;
 mod sampling;
 mod scores;
+mod split_costs;
 mod stage_input;
 mod strength;
 mod validation;
@@ -48,6 +49,7 @@ pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
+pub use split_costs::{CostSettings, SplitCosts};
 pub use stage_input::{
     FeatureValues, MemberInput, PartSettings, SharedValues, StageContext, StartScores, TrainingStart,
 };

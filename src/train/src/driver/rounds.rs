@@ -402,6 +402,9 @@ impl<'a> Training<'a> {
         self.seconds.train += spent - self.writing;
         self.before += spent;
         self.best = best;
+        if let Some(warning) = members.first().warning() {
+            observer.note(&format!("warning: {warning}"));
+        }
         let outputs = members.learners().map(|learner| learner.finish(last)).collect();
         (self.stage, self.round, self.first_part) = (number + 1, 0, self.model.parts.len());
         Ok(outputs)

@@ -22,6 +22,8 @@ pub struct CutRules {
     pub candidates: ForestCandidates,
     /// Whether each code represents a single value of the feature.
     pub every_value: bool,
+    /// Whether features have penalties, so that the best cut is not necessarily that with the highest score.
+    pub priced: bool,
 }
 
 impl CutRules {
@@ -35,6 +37,7 @@ impl CutRules {
             missing: MissingSides::of(parameters.missing),
             candidates: parameters.learner.candidates,
             every_value: parameters.learner.candidates.max_bin().is_none(),
+            priced: false,
         }
     }
 
@@ -62,6 +65,8 @@ pub struct FoundCut<S> {
     pub missing_left: bool,
     /// Sum of the scores of both sides.
     pub score: f64,
+    /// The score minus the penalty of the feature.
+    pub worth: f64,
     /// Sums over the rows of the left side.
     pub left: S,
 }
@@ -128,28 +133,29 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         match (self.rules.missing, missing) {
             (MissingSides::Left, _) => {
                 if let Some(missing) = missing {
-                    self.try_apart(drawn.feature, bins, missing);
+                    self.try_apart(drawn, bins, missing);
                 }
-                self.scan(drawn.feature, bins, values, Some(missing.copied().unwrap_or_default()));
+                self.scan(drawn, bins, values, Some(missing.copied().unwrap_or_default()));
             }
-            (MissingSides::Right, _) | (_, None) => self.scan(drawn.feature, bins, values, None),
+            (MissingSides::Right, _) | (_, None) => self.scan(drawn, bins, values, None),
             (MissingSides::Either, Some(missing)) => {
-                self.scan(drawn.feature, bins, values, None);
-                self.scan(drawn.feature, bins, values, Some(*missing));
+                self.scan(drawn, bins, values, None);
+                self.scan(drawn, bins, values, Some(*missing));
             }
         }
     }
 
     /// Tries the cut that separates missing values from all others.
-    fn try_apart(&mut self, feature: u32, bins: &FeatureBins, missing: &K::Sums) {
+    fn try_apart(&mut self, drawn: &Drawn, bins: &FeatureBins, missing: &K::Sums) {
         let left = K::minus(self.total, missing);
         if K::rows(&left).min(K::rows(missing)) < self.rules.min_rows {
             return;
         }
         let score = self.criterion.score(&left) + self.criterion.score(missing);
-        if self.is_better(score, feature) {
+        if self.is_better(score, drawn) {
+            let (feature, worth) = (drawn.feature, score - drawn.penalty);
             let (code, threshold) = (bins.bins() as u32 - 1, f32::MAX);
-            self.found = Some(FoundCut { feature, code, threshold, missing_left: false, score, left });
+            self.found = Some(FoundCut { feature, code, threshold, missing_left: false, score, worth, left });
         }
     }
 
@@ -157,20 +163,24 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     /// cut after the last code separates them from all other values.
     fn scan(
         &mut self,
-        feature: u32,
+        drawn: &Drawn,
         bins: &FeatureBins,
         values: &[(u32, K::Sums)],
         missing: Option<K::Sums>,
     ) {
+        let feature = drawn.feature;
         let criterion = self.criterion;
         let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
             true => self.best_place(feature, values, missing, |sums| criterion.score_of_few(sums)),
             false => self.best_place(feature, values, missing, |sums| criterion.score(sums)),
         };
-        if let Some((place, score, left)) = best {
+        if let Some((place, score, left)) = best
+            && self.is_better(score, drawn)
+        {
+            let worth = score - drawn.penalty;
             let (code, threshold) = self.rules.place(bins, values, place);
             let missing_left = missing.is_some();
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
         }
     }
 
@@ -188,8 +198,9 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let mut left = missing.unwrap_or_default();
         // If scores are equal, the feature with the lower index is preferred and, within a feature, the first cut.
         let (mut least, mut ties) = match &self.found {
-            None => (self.least, false),
-            Some(best) => (best.score, feature < best.feature),
+            Some(best) if !self.rules.priced => (best.score, feature < best.feature),
+            // Features with penalties are compared by their best cuts.
+            _ => (self.least, false),
         };
         let mut found = None;
         for (place, (_, sums)) in values.iter().enumerate() {
@@ -210,11 +221,13 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         found
     }
 
-    fn is_better(&self, score: f64, feature: u32) -> bool {
-        match &self.found {
-            None => score > self.least,
-            Some(best) => score > best.score || (score == best.score && feature < best.feature),
-        }
+    /// Returns whether a cut is better than the best so far. Penalties decide between cuts, not whether there is one.
+    fn is_better(&self, score: f64, drawn: &Drawn) -> bool {
+        let worth = score - drawn.penalty;
+        let is_first = |best: &FoundCut<K::Sums>| {
+            worth > best.worth || (worth == best.worth && drawn.feature < best.feature)
+        };
+        score > self.least && self.found.as_ref().is_none_or(is_first)
     }
 
     /// Tries the random cut of a feature. `left_of` returns the sums over the rows whose codes go left.
@@ -249,9 +262,9 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             return;
         }
         let score = self.criterion.score(&left) + self.criterion.score(&right);
-        if self.is_better(score, drawn.feature) {
-            let feature = drawn.feature;
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+        if self.is_better(score, drawn) {
+            let (feature, worth) = (drawn.feature, score - drawn.penalty);
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
         }
     }
 }

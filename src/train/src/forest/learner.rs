@@ -10,7 +10,7 @@ use crate::bins::BinnedData;
 use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{
     ForestTree, Learner, LearnerOutputs, LogValue, MemberInput, PartUpdate, RemotePart, RemoteStart, Scores,
-    TrainRequest, TreeGrower, TreeStrength, ValidationSet, misfit, no_split,
+    SplitCosts, TrainRequest, TreeGrower, TreeStrength, ValidationSet, misfit, no_split,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -35,6 +35,8 @@ pub struct ForestLearner<'a> {
     out_of_bag: Option<OutOfBag>,
     /// Whether the metrics of out-of-bag scores are logged.
     logs_out_of_bag: bool,
+    /// What features cost the trees of the next batch. `None` if they are free.
+    costs: Option<SplitCosts>,
     /// Strength of the trees so far, which is the expected NDCG after each split; `None` if not requested.
     strength: Option<Vec<TreeStrength>>,
 }
@@ -47,6 +49,7 @@ impl<'a> ForestLearner<'a> {
         input: &'a MemberInput,
         validation: Vec<ValidationSet>,
         out_of_bag: Option<OutOfBag>,
+        costs: Option<SplitCosts>,
     ) -> Result<Self> {
         let data = &*input.data;
         let lanes = match parameters.learner.pairs_per_document {
@@ -63,6 +66,10 @@ impl<'a> ForestLearner<'a> {
             })?,
         };
         let strength = request.strength.then(Vec::new);
+        let mut grower = grower;
+        if let Some(costs) = &costs {
+            grower.set_penalties(costs.penalties())?; // rejects growers that do not know costs
+        }
         let (grown, current) = (VecDeque::new(), None);
         Ok(ForestLearner {
             request,
@@ -75,15 +82,23 @@ impl<'a> ForestLearner<'a> {
             validation,
             out_of_bag,
             logs_out_of_bag: request.out_of_bag,
+            costs,
             strength,
         })
     }
 
     /// Grows the next batch of trees, starting with tree number `first`.
-    fn grow_batch(&self, first: u32) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&mut self, first: u32) -> Result<Vec<ForestTree>> {
+        let last_priced = match &self.costs {
+            Some(costs) => {
+                self.grower.set_penalties(costs.penalties())?;
+                costs.batch_end(first)
+            }
+            None => u32::MAX,
+        };
         let parameters = self.parameters;
         let batch_size = self.grower.batch_size().unwrap_or_else(|| self.batch_size());
-        let last = (first + batch_size - 1).min(parameters.num_trees);
+        let last = (first + batch_size - 1).min(parameters.num_trees).min(last_priced);
         let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
         self.grower.grow_batch(first..last + 1, &draw)
     }
@@ -99,6 +114,9 @@ impl<'a> ForestLearner<'a> {
 
     fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {
         self.add_strength(number, tree)?;
+        if let Some(costs) = &mut self.costs {
+            costs.add_tree(number, as_model);
+        }
         if let Some(out_of_bag) = &mut self.out_of_bag {
             out_of_bag.add(number.into(), tree, self.parameters, self.data)?;
         }
@@ -199,6 +217,10 @@ impl Learner for ForestLearner<'_> {
             courses.retain(|course| course.tree <= last); // only trees that are kept in the model
         }
         LearnerOutputs { out_of_bag: self.out_of_bag.as_ref().map(OutOfBag::scores), strength }
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.costs.as_ref()?.warning()
     }
 
     fn no_split(&self) -> Error {

@@ -4,7 +4,7 @@
 //! up: they are integers, so they are those of all rows.
 
 use super::cell::{Cell, GradientSums};
-use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::row_store::RowStore;
 use super::rows::{NodeId, RowSets};
 use super::sorted_cells::SortedCells;
@@ -85,8 +85,11 @@ impl<C: Cell> SplitFinder<C> for ExactSplits {
             let found = (0..groups.len()).into_par_iter().with_max_len(1).map(best_of_group);
             found.collect::<Result<Vec<Vec<Option<FoundSplit>>>>>()?
         };
-        let best: Vec<Option<FoundSplit>> =
-            (0..open.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better)).collect();
+        let best: Vec<Option<FoundSplit>> = (0..open.len())
+            .map(|node| {
+                found.iter().map(|splits| splits[node]).fold(None, |one, other| context.better(one, other))
+            })
+            .collect();
         for (number, lists) in sent.iter().flatten().enumerate() {
             let feature = layout.groups[groups[number]].features[0];
             for (place, list) in places[number].iter().zip(lists) {

@@ -15,7 +15,7 @@
 
 use super::cell::{Cell, GradientSums};
 use super::centroids::{quantiles_of, total_of};
-use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::feature_cells;
 use super::kept::KeptHistograms;
 use super::row_store::RowStore;
@@ -98,7 +98,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
                 groups.par_iter().with_max_len(1).map(find).collect::<Result<_>>()?
             }
         };
-        let mut best = choose(&context.rules, rows, &wanted, candidates)?.into_iter();
+        let mut best = choose(context, rows, &wanted, candidates)?.into_iter();
         Ok(open.iter().map(|open| if open.wanted { best.next().flatten() } else { None }).collect())
     }
 
@@ -127,7 +127,7 @@ impl<C: Cell> StreamingSplits<C> {
             let of_feature = |(lane, feature): (usize, &u32)| {
                 rules.best_of_cells(context, open, *feature, &cells[feature_cells(binning, group, lane)])
             };
-            features.map(of_feature).fold(None, better)
+            features.map(of_feature).fold(None, |one, other| context.better(one, other))
         };
         find_in_histograms(context, &mut self.histograms, rows, siblings, best)
     }

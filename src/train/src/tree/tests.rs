@@ -222,6 +222,7 @@ proptest! {
         let check = Exhaustive {
             tree: &tree, data: &data, columns: &columns, targets: &targets, hessians: &hessians, rules: rules_of(rows),
             exact,
+            penalties: None,
         };
         check.check(0, (0..rows).collect(), 4);
     }
@@ -230,28 +231,37 @@ proptest! {
     fn splits_by_gradient_newton_and_sum_match_exhaustive_search(
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), divisor in 0usize..3,
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+        costs in prop::collection::vec(0u8..5, 40),
         missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
         prop_assume!(!data.binning.layout.groups.is_empty());
-        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
-        for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
-            let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
-            let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
-            set.start(pairs.into_par_iter(), None);
-        }
+        let start = || {
+            let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+            for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
+                let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
+                let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
+                set.start(pairs.into_par_iter(), None);
+            }
+            sets
+        };
         let split = [Divisor::Rows, Divisor::Weight { lambda: 0.5 }, Divisor::One][divisor];
-        let rules = SplitRules {
-            split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows)
-        };
-        let tree = match exact {
-            true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
-            false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
-        };
-        let check =
-            Exhaustive { tree: &tree, data: &data, columns: &columns, targets: &targets, hessians, rules, exact };
-        check.check(0, (0..rows).collect(), 4);
+        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows) };
+        let costs: Vec<f64> = columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
+        for penalties in [None, Some(costs.as_slice())] {
+            let mut sets = start();
+            let tree = match exact {
+                true => grown_at_a_price(&data, &mut sets, rules, &mut ExactSplits, 4, penalties),
+                false => {
+                    let mut finder = StaticBins::new(KeptHistograms::default());
+                    grown_at_a_price(&data, &mut sets, rules, &mut finder, 4, penalties)
+                }
+            };
+            let (tree, data, columns, targets) = (&tree, &data, &columns, &targets);
+            let check = Exhaustive { tree, data, columns, targets, hessians, rules, exact, penalties };
+            check.check(0, (0..rows).collect(), 4);
+        }
     }
 
     #[test]
@@ -267,7 +277,7 @@ proptest! {
         let rules = rules_of(rows);
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
-        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
+        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let bits = scale(rows).count_bits;
@@ -387,7 +397,7 @@ proptest! {
             let choice = FeatureChoice::draw(
                 crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
             let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
-            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None };
             let mut sets = sets(&data, &targets);
             let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
             let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
@@ -467,10 +477,22 @@ fn grown_with<C: Cell>(
     finder: &mut dyn SplitFinder<C>,
     depth: u32,
 ) -> GrownTree {
+    grown_at_a_price(data, sets, rules, finder, depth, None)
+}
+
+/// Grows a tree whose features have penalties.
+fn grown_at_a_price<C: Cell>(
+    data: &BinnedData,
+    sets: &mut RowSets<C>,
+    rules: SplitRules,
+    finder: &mut dyn SplitFinder<C>,
+    depth: u32,
+    penalties: Option<&[f64]>,
+) -> GrownTree {
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
     let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
-    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
+    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000, penalties };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()
@@ -487,9 +509,15 @@ struct Exhaustive<'a> {
     /// The rules by which the tree was grown.
     rules: SplitRules,
     exact: bool,
+    /// Penalty of each feature.
+    penalties: Option<&'a [f64]>,
 }
 
 impl Exhaustive<'_> {
+    fn penalty(&self, feature: usize) -> f64 {
+        self.penalties.map_or(0.0, |penalties| penalties[feature])
+    }
+
     /// Returns the score of some rows, by its definition.
     fn score(&self, rows: &[usize]) -> f64 {
         let sum: i64 = rows.iter().map(|row| i64::from(self.targets[*row])).sum();
@@ -518,7 +546,7 @@ impl Exhaustive<'_> {
     fn check(&self, node: usize, rows: Vec<usize>, depth: u32) {
         let Exhaustive { tree, data, columns, exact, .. } = self;
         let before = self.score(&rows);
-        let mut best: Option<(f64, usize, u32, bool)> = None;
+        let mut best: Option<(f64, usize, u32, bool)> = None; // the gain minus the penalty comes first
         let may_split = rows.len() as i64 >= self.rules.min_to_split;
         for feature in (0..columns.len()).filter(|_| may_split) {
             let bins = &data.binning.features[feature];
@@ -538,8 +566,9 @@ impl Exhaustive<'_> {
                     }
                     let gain = self.score(&left) + self.score(&right) - before;
                     let worth = gain > before * 1e-10;
-                    if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
-                        best = Some((gain, feature, cut, missing_left));
+                    let net = gain - self.penalty(feature);
+                    if worth && best.is_none_or(|(most, ..)| net > most + most.abs() * 1e-12) {
+                        best = Some((net, feature, cut, missing_left));
                     }
                 }
             }
@@ -553,7 +582,8 @@ impl Exhaustive<'_> {
             return;
         };
         let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
-        assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
+        let net = split.gain - self.penalty(split.feature as usize);
+        assert!((net - gain).abs() <= 1e-9 * gain.abs().max(before), "{net} instead of {gain}");
         let feature = split.feature as usize;
         let some = rows.iter().any(|row| columns[feature][*row].is_nan());
         assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));

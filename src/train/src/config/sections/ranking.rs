@@ -62,8 +62,14 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
         | Metric::Mrr(_)
         | Metric::Precision(_)
         | Metric::Recall(_)
+        | Metric::Success(_)
         | Metric::Auc
         | Metric::PartialAuc(..) => Ok(()),
+        Metric::AucPooled | Metric::PartialAucPooled(..) => Err(settings.fault(
+            "train_metric",
+            &format!("{} is over the documents of all queries, not per query", raw.ranking.metric),
+            "set train_metric=auc or pauc@I-J",
+        )),
         Metric::Rmse | Metric::Dcg(_) | Metric::KendallTau | Metric::Inversions | Metric::Custom(_) => {
             Err(settings.fault(
                 "train_metric",
