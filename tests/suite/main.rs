@@ -10,6 +10,8 @@ mod blend;
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_jobs;
+#[cfg(feature = "cluster")]
+mod cluster_parts;
 mod compare;
 mod cost;
 mod crash;
@@ -45,6 +47,7 @@ mod s3;
 mod select;
 mod sql;
 mod sql_rules;
+mod start_scores;
 mod support;
 mod terminal;
 mod train_crash;

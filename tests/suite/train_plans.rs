@@ -471,18 +471,42 @@ fn runs_continue_from_a_start_model() {
 
 #[cfg(feature = "cluster")]
 #[test]
-fn models_of_several_parts_are_refused_on_a_cluster() {
+fn what_a_cluster_cannot_train_is_refused() {
     let room = room();
     data(room.path());
+    train(room.path(), "--preset rf-point --data data --set num_trees=2 --model forest");
+    run(room.path(), "predict --model forest --data data --output start").ok();
     for (arguments, problem) in [
-        ("--preset igbrt --set stage.2.candidates=static", "a model of several stages"),
-        ("--preset bagboost", "a model of several runs or of classes"),
-        ("--preset rf --set target=ordinal", "a model of several runs or of classes"),
-        ("--preset mart --set target=at_most:1", "a model of several runs or of classes"),
+        ("--preset igbrt --set start_scores=oob", "out-of-bag scores (start_scores = oob)"),
+        ("--preset planet --start-scores start", "start scores of a file (--start-scores)"),
+        ("--preset lambdamart --set unbiased=true", "an unbiased objective"),
+        ("--preset rf-pair", "a pairwise forest"),
+        ("--preset rf --oob oob", "a forest with out-of-bag scores"),
     ] {
         let arguments = format!("train --data data {arguments} --model m --cluster local:1");
         assert_refused(&arguments, &run(room.path(), &arguments), 2, &[problem, "docs/cluster.md"]);
     }
+}
+
+/// A checkpoint is written at the end of a stage, however long the interval is.
+#[test]
+fn the_end_of_a_stage_is_a_checkpoint() {
+    let room = room();
+    data(room.path());
+    let settings = "--preset igbrt --data data --valid vali --set stage.1.num_trees=6 --set runs=2 \
+                    --set stage.2.features_per_node=0.5";
+    let counts = |second: u32| format!("{settings} --set stage.2.num_trees={second}");
+    let endless = format!("train {} --model m --checkpoint c --checkpoint-every 10000s", counts(100_000));
+    let child = start_silent(room.path(), &endless);
+    wait_for("a checkpoint", || room.path().join("c").exists());
+    kill_running(child);
+    assert_eq!(rounds_in(room.path(), "c"), 6);
+    train(room.path(), &format!("{} --model whole --rounds whole-rounds", counts(4)));
+    let resume = format!("train {} --model m --rounds rounds --checkpoint c --resume", counts(4));
+    let ran = run(room.path(), &resume).ok();
+    assert!(ran.stderr.contains("resuming from the beginning of stage 2"), "{}", ran.stderr);
+    assert_same_bytes(room.path(), "m", "whole", settings);
+    assert_eq!(rounds_of(&room.path().join("rounds")), rounds_of(&room.path().join("whole-rounds")));
 }
 
 #[test]

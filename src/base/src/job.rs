@@ -42,8 +42,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     type Partial: Partial;
 
     /// Opens the data.
-    fn open(&self, location: &Location) -> Result<Self::Data> {
-        Self::Data::open(location)
+    fn open(&self, locations: &[Location]) -> Result<Self::Data> {
+        Self::Data::open(locations)
     }
 
     /// Creates a state. Returns `None` if a snapshot is needed but not given. The driver then repeats the request
@@ -85,8 +85,8 @@ pub enum Scope {
 
 /// Data that jobs run on. Every process of a cluster can open the data.
 pub trait JobData: Send + Sync + Sized + 'static {
-    /// Opens the data.
-    fn open(location: &Location) -> Result<Self>;
+    /// Opens the data: one dataset or file, or several datasets that are read as one.
+    fn open(locations: &[Location]) -> Result<Self>;
 
     /// Returns a key that identifies the content of the data and the division into parts. An executor compares its
     /// key with the driver's key, to detect that the two processes see different data.

@@ -13,8 +13,9 @@ use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_model::model::Model;
 use planetree_model::predict::{
     EarlyExit, GroupPredictor, PredictReport, PredictedGroup, PredictionsTable, part_columns, predict_with,
-    predict_with_exits,
+    predict_with_exits, ranks,
 };
+use planetree_run::read_start_scores;
 use serde_json::json;
 use std::io::Write;
 use std::time::Instant;
@@ -50,9 +51,18 @@ pub struct PredictArguments {
     #[arg(long, requires = "output")]
     parts: bool,
 
+    /// Start scores to add to the value of a model that was trained with --start-scores: predictions of these rows, in any
+    /// format that evaluate reads
+    #[arg(long, value_name = "FILE")]
+    start_scores: Option<String>,
+
+    /// Write the value of a model that was trained with --start-scores alone, as LightGBM's predict does
+    #[arg(long, conflicts_with = "start_scores")]
+    without_start_scores: bool,
+
     /// Let documents with low scores exit after every so many trees: they keep their scores and are not scored any
     /// further
-    #[arg(long, value_name = "TREES", requires = "exit_percent", conflicts_with_all = ["parts", "cluster"])]
+    #[arg(long, value_name = "TREES", requires = "exit_percent", conflicts_with_all = ["parts", "cluster", "start_scores"])]
     exit_every: Option<u32>,
 
     /// Percentage of the documents that exit
@@ -85,7 +95,8 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let threads = arguments.execution.threads.requested();
     let cluster = arguments.execution.cluster(threads)?;
     let model_file = store.locate(&arguments.model)?;
-    let model = Model::read(&model_file)?;
+    let model = Model::read_unfinished(&model_file)?;
+    arguments.check_start_scores(&model)?;
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let outputs = [&arguments.output, &arguments.scores, &arguments.stats.stats].map(|text| text.as_deref());
     if let Some(repeated) =
@@ -103,9 +114,11 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let mut text = scores.map(|file| ScoresText::create(&file)).transpose()?;
     let stats = store.locate_optional(arguments.stats.stats.as_ref())?;
     stats.as_ref().map_or(Ok(()), check_stats)?;
+    let mut start_scores = StartScores::read(arguments, &reader)?;
     let mut progress = CountProgress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
-    let mut sink = |group: PredictedGroup| {
+    let mut sink = |mut group: PredictedGroup| {
         progress.step(group.scores.len() as u64);
+        start_scores.add_to(&mut group);
         text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
         table.as_mut().map_or(Ok(()), |table| table.write(group))
     };
@@ -179,6 +192,49 @@ impl PredictArguments {
     fn exits(&self) -> Option<EarlyExit> {
         let (every, percent) = self.exit_every.zip(self.exit_percent)?;
         Some(EarlyExit { every, percent, scope: self.exit_scope.scope(), share: self.exit_of.share() })
+    }
+
+    /// Returns an error if the value of the model would be taken for a score, or start scores would be added twice.
+    fn check_start_scores(&self, model: &Model) -> Result<()> {
+        let is_given = self.start_scores.is_some() || self.without_start_scores;
+        match (model.start_scores.is_some(), is_given) {
+            (true, false) => Err(Error::usage(
+                format_args!(
+                    "{}: the model was trained from start scores, which are not part of it",
+                    self.model
+                ),
+                "add --start-scores FILE with those of these rows, or --without-start-scores for the value of the model alone",
+            )),
+            (false, true) => Err(Error::usage(
+                format_args!("{}: the model was not trained from start scores", self.model),
+                "remove --start-scores and --without-start-scores",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Start scores that are added to the values of a model, row by row.
+struct StartScores {
+    scores: Option<Vec<f64>>,
+    /// Number of rows so far.
+    rows: usize,
+}
+
+impl StartScores {
+    fn read(arguments: &PredictArguments, reader: &DatasetReader) -> Result<Self> {
+        let table = arguments.execution.store.locate_optional(arguments.start_scores.as_ref())?;
+        let scores =
+            table.map(|table| read_start_scores(&table, std::slice::from_ref(reader))).transpose()?;
+        Ok(StartScores { scores, rows: 0 })
+    }
+
+    /// Adds the start scores of the next rows.
+    fn add_to(&mut self, group: &mut PredictedGroup) {
+        let Some(scores) = &self.scores else { return };
+        group.scores.iter_mut().zip(&scores[self.rows..]).for_each(|(score, start)| *score += start);
+        self.rows += group.scores.len();
+        group.ranks = ranks(&group.query_ids, &group.scores);
     }
 }
 
@@ -272,6 +328,7 @@ mod tests {
             features,
             configuration: String::new(),
             data: Vec::new(),
+            start_scores: None,
             origin: Origin::default(),
         }
     }

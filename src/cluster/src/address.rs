@@ -60,9 +60,23 @@ impl Usage {
         match self.merge {
             Some(mergers) => mergers,
             None if shares < MANY => 0,
-            None => (shares as f64).sqrt().ceil() as usize,
+            None => square_root(shares),
         }
     }
+
+    /// Returns the number of merge tasks for streaming histograms. The driver must not receive more for several shares
+    /// than for one, so they are merged even if there are few shares.
+    pub(crate) fn streaming_mergers(&self, shares: usize) -> usize {
+        match self.merge {
+            Some(mergers) => mergers,
+            None if shares < 2 => 0,
+            None => square_root(shares),
+        }
+    }
+}
+
+fn square_root(shares: usize) -> usize {
+    (shares as f64).sqrt().ceil() as usize
 }
 
 /// Default port of the scheduler.

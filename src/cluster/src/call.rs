@@ -30,7 +30,7 @@ impl SchedulerClient {
     pub(crate) fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
         let blocks = call.merge_plan.map_or(1, |plan| plan.blocks());
         let replies = self.ask(&ClusterRequest {
-            task: &call.command.task(Step::Run { job: J::NAME.to_owned(), blocks }),
+            task: &call.command.task(Step::Run { job: J::NAME.to_owned(), blocks, member: 0 }),
             job: pack(call.job),
             snapshot: &|| pack(call.snapshot),
             is_first: call.is_first,

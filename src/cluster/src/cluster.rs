@@ -5,7 +5,7 @@ use super::client::{MESSAGE_BYTES, SchedulerClient, Traffic, run_name};
 use super::local::LocalCluster;
 use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
-use super::session::TrainingSession;
+use super::session::{StageSession, TrainingSession};
 use super::share::{check_place, divide, file_groups};
 use super::task::{ClusterCommand, ExecutorIdentity};
 use super::trees::ClusterGrower;
@@ -13,16 +13,18 @@ use planetree_base::error::{Error, Result};
 use planetree_base::job::JobData;
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
+use planetree_data::dataset::Manifest;
 use planetree_data::source::LabelledData;
-use planetree_train::BoostWorker;
-use planetree_train::TreeGrower;
+use planetree_metric::Mean;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
-use planetree_train::config::{BoostSettings, ForestSettings, LearnerParameters, Parameters, Target};
-use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell, WorkerShares};
+use planetree_train::config::{
+    BoostSettings, ForestSettings, LeastSquaresData, Parameters, StageStart, Target,
+};
+use planetree_train::jobs::{CombinedMetrics, Survey, TrainingSnapshot, WireCell, WorkerShares};
 use planetree_train::tree::WorkerBounds;
-use planetree_train::{Backend, EncodedJob, TrainRequest};
+use planetree_train::{Backend, BoostWorker, Combination, EncodedJob, RemotePart, TrainRequest, TreeGrower};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A cluster, either already running or started on first use. Its executors hold the rows of a training run, score
 /// rows or evaluate rankings.
@@ -57,8 +59,14 @@ impl Connection {
 
 /// The training run in progress. It owns the connection, so that the cluster lives as long as the training run.
 struct ActiveTraining {
-    session: Arc<TrainingSession>,
-    _connection: Connection,
+    /// The stage in progress. It is declared before the connection, because it sends a message when it is dropped.
+    stage: Option<Arc<StageSession>>,
+    session: TrainingSession,
+    /// Number of rows of each row group.
+    rows: Vec<u64>,
+    /// The row groups of each share.
+    shares: Vec<Range<usize>>,
+    connection: Arc<Connection>,
 }
 
 impl Cluster {
@@ -78,8 +86,7 @@ impl Cluster {
     /// Returns the traffic of the current training run, or of the last closed connection if no training run is in
     /// progress.
     pub fn traffic(&self) -> Traffic {
-        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*training {
+        match &*self.active() {
             Some(training) => training.session.client.traffic(),
             None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -102,7 +109,8 @@ impl Cluster {
 
     /// Creates a command on the given data. The fingerprint identifies the content of the data.
     pub(super) fn command(&self, data: String, fingerprint: String) -> ClusterCommand {
-        ClusterCommand { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
+        let (run, instance_credentials) = (run_name(), self.instance_credentials);
+        ClusterCommand { run, data, more_data: Vec::new(), instance_credentials, fingerprint }
     }
 
     /// Connects to the cluster and lists its executors.
@@ -134,19 +142,20 @@ impl Cluster {
         self.address.usage().shares.unwrap_or(executors)
     }
 
-    fn session(&self) -> Arc<TrainingSession> {
-        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-        let training = training.as_ref().expect("training bins its data before its first round");
-        training.session.clone()
+    fn active(&self) -> MutexGuard<'_, Option<ActiveTraining>> {
+        self.training.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stage(&self) -> Arc<StageSession> {
+        let stage = self.active().as_ref().and_then(|training| training.stage.clone());
+        stage.expect("training begins a stage before its first round")
     }
 
     fn remote_rows<C: WireCell>(
         &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<C>> {
-        Box::new(RemoteRows::<C>::new(self.session(), parameters, data, base_score))
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<C>>> {
+        Ok(Box::new(RemoteRows::<C>::new(self.stage(), part)?))
     }
 }
 
@@ -173,10 +182,24 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "remove --cluster, or group values: value_groups=255 for streaming candidates, max_bin=255 for a forest",
+            "remove --cluster, or group values: candidates=static for boosting, value_groups=255 for streaming candidates, \
+             max_bin=255 for a forest",
         ));
     }
     Ok(())
+}
+
+/// Checks that a dataset has the features of the training run, in the same order. Executors open it without knowing those
+/// of a start model.
+fn check_features(places: &[Location], source: &LabelledData) -> Result<()> {
+    match LabelledData::open_all(places, None)?.content_key()? == source.content_key()? {
+        true => Ok(()),
+        false => Err(Error::place(
+            source.place(),
+            "--cluster: the start model has other features than the data, or other categories",
+            "remove --cluster, or start from a model that was trained on all features of these data",
+        )),
+    }
 }
 
 /// Returns the location of a dataset in the form sent to executors. Local paths become absolute.
@@ -204,25 +227,21 @@ impl Backend for Cluster {
                 return refuse(what);
             }
         }
-        if request.plan.stages.len() > 1 {
-            return refuse("a model of several stages");
+        if request.plan.stage_start == StageStart::OutOfBag {
+            return refuse("a stage that starts from out-of-bag scores (start_scores = oob)");
         }
-        if request.plan.only().is_none() || request.plan.target != Target::Labels {
-            return refuse("a model of several runs or of classes");
+        if let Target::Ordinal(ordinal) = &request.plan.target
+            && ordinal.weights.data().is_some_and(|data| data != LeastSquaresData::Valid)
+        {
+            return refuse("a model of classes whose weights are fitted on the training data");
         }
         if request.objective.is_some() {
             return refuse("a custom objective");
         }
-        if request.start.is_some() {
-            return refuse("a model initialised from another model");
+        if request.start_scores.is_some() {
+            return refuse("a model with start scores of a file (--start-scores)");
         }
-        if request.data.len() > 1 {
-            return refuse("a model of several datasets");
-        }
-        match &request.data[..] {
-            [data] => check_place(data, &self.address),
-            _ => Ok(()),
-        }
+        request.data.iter().try_for_each(|data| check_place(data, &self.address))
     }
 
     fn bin(
@@ -231,69 +250,82 @@ impl Backend for Cluster {
         parameters: &Parameters,
         source: &LabelledData,
     ) -> Result<BinnedData> {
-        let place = match &request.data[..] {
-            [data] => place_of(data)?,
-            _ => return Err(malformed()),
+        let mut places = request.data.iter().map(place_of).collect::<Result<Vec<_>>>()?.into_iter();
+        let place = places.next().ok_or_else(malformed)?;
+        check_features(&request.data, source)?;
+        let rows: Vec<u64> = source.manifests().flat_map(Manifest::rows_of_groups).collect();
+        // A later stage uses the connection of the first one, whose own states are no longer needed.
+        let active = self.active().take().map(|training| training.connection);
+        let connection = match active {
+            Some(connection) => connection,
+            None => Arc::new(self.reach()?),
         };
-        let Some(reader) = source.readers().next() else { return Err(malformed()) };
-        let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
-        let connection = self.reach()?;
         let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let mut session = TrainingSession {
+        let session = TrainingSession {
             client: connection.client.clone(),
             groups: file_groups(&place, &shares),
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
-            command: self.command(place.clone(), source.content_key()?),
-            workers: None,
+            command: ClusterCommand {
+                more_data: places.collect(),
+                ..self.command(place.clone(), source.content_key()?)
+            },
         };
         let data = survey(&session, parameters, source)?;
         check_bins(source, &data)?;
-        if let Some(workers) = worker_shares(parameters, &data, &rows, &shares) {
-            // The rows of workers are known only now, because workers have whole queries.
-            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
-            tracing::info!("{} shares with whole workers", read.len());
-            session.groups = file_groups(&place, &read);
-            session.workers = Some(workers);
-        }
-        let training = ActiveTraining { session: Arc::new(session), _connection: connection };
-        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
+        *self.active() = Some(ActiveTraining { stage: None, session, rows, shares, connection });
         Ok(data)
     }
 
-    fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
-        let parameters = parameters.with(LearnerParameters::Forest(parameters.learner.clone()));
-        let snapshot = TrainingSnapshot::new(&parameters, false, 0.0, &data.binning);
-        Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
+    fn begin_stage(&self, parameters: &Parameters, data: &BinnedData) {
+        let mut active = self.active();
+        let Some(training) = &mut *active else { return };
+        let mut snapshot = TrainingSnapshot::new(parameters, &data.binning);
+        let mut groups = training.session.groups.clone();
+        if let Some(workers) = worker_shares(parameters, data, &training.rows, &training.shares) {
+            let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
+            tracing::info!("{} shares with whole workers", read.len());
+            groups = file_groups(&training.session.command.data, &read);
+            snapshot.workers = Some(workers);
+        }
+        training.stage = Some(Arc::new(StageSession::new(&training.session, groups, snapshot)));
     }
 
-    fn plain_worker(
-        &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<i64>> {
-        self.remote_rows(parameters, data, base_score)
+    fn grower(&self, part: &RemotePart<'_, ForestSettings>) -> Result<Box<dyn TreeGrower>> {
+        Ok(Box::new(ClusterGrower::new(self.stage(), part)))
+    }
+
+    fn plain_worker(&self, part: &RemotePart<'_, BoostSettings>) -> Result<Box<dyn BoostWorker<i64>>> {
+        self.remote_rows(part)
     }
 
     fn weighted_worker(
         &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<[i64; 2]>> {
-        self.remote_rows(parameters, data, base_score)
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<[i64; 2]>>> {
+        self.remote_rows(part)
+    }
+
+    fn evaluate(&self, combination: &Combination) -> Result<Option<Vec<Mean>>> {
+        let Combination { parameters, at_most, intercept, weights } = combination;
+        let stage = self.stage();
+        let trees: Vec<usize> = stage.snapshot().members.iter().map(|member| member.trees.len()).collect();
+        if trees.len() != weights.len() {
+            return Ok(None);
+        }
+        let means = stage.run(&CombinedMetrics {
+            parameters: parameters.to_toml(),
+            at_most: *at_most,
+            intercept: *intercept,
+            members: weights.iter().copied().zip(trees).collect(),
+        })?;
+        means.total(&parameters.metrics).map(Some)
     }
 
     fn run_job(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>> {
-        self.session().run_encoded(job)
-    }
-
-    fn forget(&self) {
-        let session = self.session();
-        session.client.forget(&session.command, &session.groups);
+        self.stage().run_encoded(job)
     }
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct ShardRequest<'a> {
     pub task: &'a Task,
     /// Maximum number of blocks in the reply, which are pieces of the result that can be merged independently.
     pub blocks: usize,
+    /// The index of the part that the state belongs to.
+    pub member: usize,
     /// The serialised job.
     pub job: &'a [u8],
     /// The serialised snapshot; empty if none was sent.
@@ -80,8 +82,9 @@ pub(crate) fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup
                 format_args!("version mismatch: this executor runs {BUILD}, the driver {}", task.build),
                 "run the same build of planetree everywhere",
             )),
-            Step::Run { job: name, blocks } => {
-                let request = ShardRequest { task, blocks: *blocks, job, snapshot, key: &key, parts: &parts };
+            Step::Run { job: name, blocks, member } => {
+                let (blocks, member) = (*blocks, *member);
+                let request = ShardRequest { task, blocks, member, job, snapshot, key: &key, parts: &parts };
                 (RegisteredJob::find(name)?.run)(&CACHE, &request)
             }
             Step::Forget => {
@@ -162,7 +165,9 @@ impl ExecutorCache {
             return Ok(data);
         }
         let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        let data = Arc::new(job.open(&Location::parse(&task.data, access)?)?);
+        let places = std::iter::once(&task.data).chain(&task.more_data);
+        let places = places.map(|place| Location::parse(place, access)).collect::<Result<Vec<_>>>()?;
+        let data = Arc::new(job.open(&places)?);
         if data.content_key()? != task.fingerprint {
             return Err(J::Data::mismatch(&task.data));
         }
@@ -186,7 +191,8 @@ impl ExecutorCache {
             Scope::Shard => request.key,
             Scope::Data => "all shares",
         };
-        let slot = self.slot(request.task, &format!("{} {scope}", type_name::<J::State>()));
+        let slot =
+            self.slot(request.task, &format!("{} {} {scope}", type_name::<J::State>(), request.member));
         let tried: Option<Arc<J::State>> = CacheSlot::get(&lock(&slot.held));
         if let Some(state) = &tried
             && let Some(partials) = job.map_blocks(state, shard, request.blocks)?

@@ -124,8 +124,7 @@ fn merge(batches: &[RecordBatch], job: &str) -> Result<Vec<Result<RecordBatch>>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planetree_base::job::Job;
-    use planetree_train::jobs::{Level, LevelBlock};
+    use planetree_train::jobs::{BoostStep, Level, LevelBlock};
 
     #[test]
     fn blocks_are_merged_and_other_replies_pass_through() {

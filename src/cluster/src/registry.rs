@@ -10,16 +10,21 @@ use planetree_judge::evaluate::JudgeRows;
 use planetree_model::predict::ScoreRows;
 use planetree_train::adarank::AdaRankSums;
 use planetree_train::coordinate_ascent::{CoordinateScan, RankWeights};
-use planetree_train::jobs::{GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients};
-use planetree_train::linear::{LinearMoments, LinearRanges, LinearSums};
+use planetree_train::jobs::{
+    BoostJob, CombinedMetrics, GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients, ValueLevel,
+};
+use planetree_train::linear::{LinearMoments, LinearOffset, LinearRanges, LinearSums};
 
 const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<Survey>(),
-    RegisteredJob::of::<UpdateGradients>(),
-    RegisteredJob::of::<Level>(),
-    RegisteredJob::of::<StreamLevel>(),
-    RegisteredJob::of::<SumParts>(),
+    RegisteredJob::of::<BoostJob<UpdateGradients>>(),
+    RegisteredJob::of::<BoostJob<Level>>(),
+    RegisteredJob::of::<BoostJob<StreamLevel>>(),
+    RegisteredJob::of::<BoostJob<SumParts>>(),
+    RegisteredJob::of::<BoostJob<ValueLevel>>(),
+    RegisteredJob::of::<CombinedMetrics>(),
     RegisteredJob::of::<GrowTrees>(),
+    RegisteredJob::of::<LinearOffset>(),
     RegisteredJob::of::<LinearRanges>(),
     RegisteredJob::of::<LinearMoments>(),
     RegisteredJob::of::<LinearSums>(),

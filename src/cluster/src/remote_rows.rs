@@ -3,7 +3,9 @@
 //! be split into several requests by feature, so that executors compute the replies to one request while the replies
 //! to another are in transit.
 
-use super::session::TrainingSession;
+use super::merge::MergePlan;
+use super::session::StageSession;
+use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
@@ -13,27 +15,29 @@ use planetree_train::boost::streaming_rules;
 use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
 use planetree_train::jobs::{
-    CellBlock, Grown, Level, LevelBlock, NodeSums, PartSums, StreamLevel, SumParts, TrainingSnapshot,
-    UpdateGradients, WireCell, add_block, empty,
+    BoostJob, BoostProgress, CellBlock, Grown, Level, LevelBlock, MemberSnapshot, NodeSums, PartSums,
+    StreamLevel, SumParts, UpdateGradients, ValueLevel, ValueLists, WireCell, add_block, empty,
 };
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodePart, NodeSplit,
-    OpenNode, RowSets, RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells,
+    Cell, CodedTree, FoundSplit, GradientSums, GroupNodes, GrowContext, NodeHistogram, NodeHistograms,
+    NodeId, NodePart, NodeSplit, OpenNode, RowSets, RowStore, Scale, StreamingRules, ValueList, WantedNode,
+    cells_of_group, feature_cells,
 };
-use planetree_train::{BoostWorker, GradientSummary, TreeStart};
-use std::collections::HashMap;
+use planetree_train::{BoostWorker, GradientSummary, RemotePart, RemoteStart, TreeStart};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The rows of a training run, held by executors.
 pub(crate) struct RemoteRows<C: Cell> {
-    session: Arc<TrainingSession>,
+    stage: Arc<StageSession>,
+    /// The index of the part in its stage.
+    member: usize,
     parameters: BoostSettings,
     /// Bins and row counts. The bin numbers of the rows are on the executors.
     data: Arc<BinnedData>,
-    /// The data from which executors rebuild the state of a share, which is a range of row groups.
-    snapshot: TrainingSnapshot,
-    was_asked: bool,
+    /// Number of trees so far.
+    trees: usize,
     /// Rules of the streaming histograms that workers build, or `None` if workers build no histograms of their own.
     streaming: Option<StreamingRules>,
     /// The start of the tree being grown, and its splits so far.
@@ -48,28 +52,47 @@ pub(crate) struct RemoteRows<C: Cell> {
 
 impl<C: WireCell> RemoteRows<C> {
     /// Creates the driver's side of a training run before its first tree.
-    pub(crate) fn new(
-        session: Arc<TrainingSession>,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Self {
+    pub(crate) fn new(stage: Arc<StageSession>, part: &RemotePart<'_, BoostSettings>) -> Result<Self> {
+        let RemotePart { parameters, data, at_most, start } = part;
         let all = parameters.with(LearnerParameters::Boost(parameters.learner.clone()));
-        let mut snapshot = TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning);
-        snapshot.workers = session.workers.clone();
-        RemoteRows {
-            session,
-            parameters: parameters.clone(),
-            data: data.clone(),
-            snapshot,
-            was_asked: false,
+        let (base_score, start) = match start {
+            RemoteStart::Constant(score) => (*score, None),
+            RemoteStart::Model(model) => (0.0, Some(Bytes(model.to_bytes()?))),
+        };
+        let member = stage.add_member(MemberSnapshot {
+            parameters: all.to_toml(),
+            at_most: *at_most,
+            weighted: C::WEIGHTED,
+            base_score,
+            start,
+            trees: Vec::new(),
+        })?;
+        Ok(RemoteRows {
+            stage,
+            member,
+            parameters: (*parameters).clone(),
+            data: (*data).clone(),
+            trees: 0,
             streaming: worker_rules(parameters.learner.candidates),
             tree: None,
             last: None,
             children: HashMap::new(),
             root: None,
             metrics: Vec::new(),
-        }
+        })
+    }
+
+    /// Creates a job for the tree being grown.
+    fn tree_job<S>(&self, step: S) -> Result<BoostJob<S>> {
+        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
+        let start = TreeStart { groups: Vec::new(), ..start.clone() };
+        let progress = BoostProgress::Tree { trees: self.trees, start, splits: splits.clone() };
+        Ok(BoostJob { member: self.member, progress, step })
+    }
+
+    /// Returns the number of the tree being grown, and the scale of its gradients.
+    fn tree_scale(&self) -> Result<(u64, Scale)> {
+        self.tree.as_ref().map(|(start, _)| (start.tree, start.scale)).ok_or_else(malformed)
     }
 
     /// Returns the feature groups of the current tree.
@@ -79,22 +102,15 @@ impl<C: WireCell> RemoteRows<C> {
 
     /// Requests the totals and histograms of nodes. Without feature groups, only the totals are computed.
     fn level(&mut self, wanted: &[NodeId], groups: &[usize]) -> Result<Vec<NodeSums<C>>> {
-        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let (tree, scale) = self.tree_scale()?;
         // Totals alone are so small that an additional merge stage would cost more than it saves.
-        let merge_plan = self.session.merge_plan().filter(|_| !groups.is_empty());
+        let merge_plan = self.stage.merge_plan().filter(|_| !groups.is_empty());
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
-            let job = Level {
-                trees: self.snapshot.trees.len(),
-                start: TreeStart { groups: Vec::new(), ..start.clone() },
-                splits: splits.clone(),
-                wanted: wanted.to_vec(),
-                groups: groups.to_vec(),
-            };
-            self.session.run_blocks(&job, &self.snapshot, is_first, merge_plan)
+            let job = self.tree_job(Level { wanted: wanted.to_vec(), groups: groups.to_vec() })?;
+            self.stage.run_blocks(&job, merge_plan)
         };
-        let parts = in_parts(&self.data.binning, groups, self.session.usage.overlap.unwrap_or(1));
+        let parts = in_parts(&self.data.binning, groups, self.stage.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
         let mut sums: Option<Vec<NodeSums<C>>> = None;
         let (mut bytes, mut most) = (0, 0);
@@ -110,15 +126,15 @@ impl<C: WireCell> RemoteRows<C> {
                 bytes += cells.0.len() as u64;
                 most = most.max(cells.0.len() as u64);
                 let block = CellBlock { number: place % of, of, bytes: cells.0 };
-                add_block(&mut of_part, groups, start.scale.count_bits, &block)?;
+                add_block(&mut of_part, groups, scale.count_bits, &block)?;
             }
             match &mut sums {
                 None => sums = Some(of_part),
-                Some(sums) => join(sums, of_part, groups, start.scale.count_bits)?,
+                Some(sums) => join(sums, of_part, groups, scale.count_bits)?,
             }
         }
         if !groups.is_empty() {
-            self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+            self.stage.session.client.note_level(tree, wanted.len(), begun.elapsed(), bytes, most);
         }
         Ok(sums.unwrap_or_default())
     }
@@ -165,6 +181,15 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
     }
 }
 
+/// Returns the blocks of a level, each of which has some of the feature groups. If executors did not merge, there is only
+/// one.
+fn in_blocks<P: Partial>(partials: Vec<P>, merge_plan: Option<MergePlan>) -> Result<Vec<P>> {
+    match merge_plan {
+        Some(_) => Ok(partials),
+        None => Ok(Partial::merge_all(partials)?.into_iter().collect()),
+    }
+}
+
 /// Moves the histograms of the given feature groups from `others` into `sums`. Both are for the same nodes.
 fn join<C: WireCell>(
     sums: &mut [NodeSums<C>],
@@ -189,6 +214,9 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
             let root = self.part_sums(&[NodePart { node: 0, left_of: None }])?.pop();
             return root.ok_or_else(malformed);
         }
+        if self.parameters.learner.candidates == BoostCandidates::Exact {
+            return Ok(self.level(&[0], &[])?.swap_remove(0).0);
+        }
         let groups = self.level_groups();
         let (total, histogram) = self.level(&[0], &groups)?.swap_remove(0);
         self.root = Some(histogram);
@@ -207,48 +235,51 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         groups: &[usize],
         nodes: &[NodeId],
     ) -> Result<Option<Vec<NodeHistograms>>> {
-        let (Some(rules), Some((start, splits))) = (self.streaming, &self.tree) else { return Ok(None) };
+        let Some(rules) = self.streaming else { return Ok(None) };
+        let (tree, _) = self.tree_scale()?;
         if nodes.is_empty() {
             return Ok(Some(Vec::new()));
         }
         let begun = Instant::now();
-        let job = StreamLevel {
-            trees: self.snapshot.trees.len(),
-            start: TreeStart { groups: Vec::new(), ..start.clone() },
-            splits: splits.clone(),
-            wanted: nodes.to_vec(),
-            groups: groups.to_vec(),
-            centroids: rules.centroids,
-        };
-        let received = self.session.client.traffic().received;
-        let merge_plan = self.session.merge_plan();
-        let levels = self.session.run_blocks(&job, &self.snapshot, false, merge_plan)?;
-        let bytes = self.session.client.traffic().received - received;
-        self.session.client.note_level(start.tree, nodes.len(), begun.elapsed(), bytes, bytes);
-        let mut histograms = Vec::with_capacity(groups.len());
-        // If executors merge, each block has some of the feature groups.
-        let levels = match merge_plan {
-            Some(_) => levels,
-            None => Partial::merge_all(levels)?.into_iter().collect(),
-        };
-        for block in levels {
+        let (wanted, groups) = (nodes.to_vec(), groups.to_vec());
+        let job = self.tree_job(StreamLevel { wanted, groups, centroids: rules.centroids })?;
+        let client = &self.stage.session.client;
+        let received = client.traffic().received;
+        let merge_plan = self.stage.streaming_merge_plan();
+        let levels = self.stage.run_blocks(&job, merge_plan)?;
+        let bytes = client.traffic().received - received;
+        client.note_level(tree, nodes.len(), begun.elapsed(), bytes, bytes);
+        let mut histograms = Vec::with_capacity(job.step.groups.len());
+        for block in in_blocks(levels, merge_plan)? {
             histograms.extend(block.finish()?);
         }
         Ok(Some(histograms))
     }
 
-    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
-        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let job = SumParts {
-            trees: self.snapshot.trees.len(),
-            start: TreeStart { groups: Vec::new(), ..start.clone() },
-            splits: splits.clone(),
-            parts: parts.to_vec(),
+    fn value_sums(&mut self, wanted: &[GroupNodes]) -> Result<Option<Vec<Vec<ValueList<C>>>>> {
+        let begun = Instant::now();
+        let (tree, scale) = self.tree_scale()?;
+        let job = self.tree_job(ValueLevel { wanted: wanted.to_vec() })?;
+        let merge_plan = self.stage.merge_plan();
+        let client = &self.stage.session.client;
+        let received = client.traffic().received;
+        let blocks = self.stage.run_blocks(&job, merge_plan)?;
+        let bytes = client.traffic().received - received;
+        let nodes: BTreeSet<NodeId> = wanted.iter().flat_map(|wanted| &wanted.nodes).copied().collect();
+        client.note_level(tree, nodes.len(), begun.elapsed(), bytes, bytes);
+        let pack = |list: Vec<(u32, GradientSums)>| -> ValueList<C> {
+            list.into_iter().map(|(code, sums)| (code, C::of_sums(sums, scale.count_bits))).collect()
         };
+        let lists = |block: &ValueLists| -> Vec<Vec<ValueList<C>>> {
+            block.lists().map(|nodes| nodes.into_iter().map(pack).collect()).collect()
+        };
+        Ok(Some(in_blocks(blocks, merge_plan)?.iter().flat_map(lists).collect()))
+    }
+
+    fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
         // The sums are so small that an additional merge stage would cost more than it saves.
-        let PartSums(sums) = self.session.run(&job, &self.snapshot, is_first)?;
-        let bits = start.scale.count_bits;
+        let PartSums(sums) = self.stage.run(&self.tree_job(SumParts { parts: parts.to_vec() })?)?;
+        let bits = self.tree_scale()?.1.count_bits;
         Ok(sums.into_iter().map(|sums| C::of_sums(sums, bits)).collect())
     }
 
@@ -303,11 +334,10 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
 
 impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let job = UpdateGradients { round, trees: self.snapshot.trees.len(), last: self.last.take() };
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let gradients = self.session.run(&job, &self.snapshot, is_first)?;
-        self.metrics = self.parameters.metrics.iter().map(|metric| Mean::new(*metric)).collect();
-        gradients.add_means(&mut self.metrics)?;
+        let progress = BoostProgress::Round { trees: self.trees, last: self.last.take() };
+        let step = UpdateGradients { round };
+        let gradients = self.stage.run(&BoostJob { member: self.member, progress, step })?;
+        self.metrics = gradients.means.total(&self.parameters.metrics)?;
         Ok(GradientSummary::of_parts(&gradients.parts))
     }
 
@@ -332,26 +362,16 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
             start.groups = Vec::new(); // no longer needed
             self.last = Some(Grown { start, splits, tree: tree.clone() });
         }
-        self.snapshot.trees.push(tree.clone());
+        self.trees = self.stage.add_tree(self.member, tree.clone());
         Ok(())
     }
 
     fn add_earlier(&mut self, _round: u32, tree: &CodedTree) -> Result<()> {
-        self.snapshot.trees.push(tree.clone());
+        self.trees = self.stage.add_tree(self.member, tree.clone());
         Ok(())
     }
 
     fn metrics(&mut self) -> Result<Vec<Mean>> {
         Ok(self.metrics.clone())
-    }
-}
-
-impl<C: Cell> Drop for RemoteRows<C> {
-    /// Tells executors to release the state of the training run. If the message is lost, they release it after a
-    /// timeout.
-    fn drop(&mut self) {
-        if self.was_asked {
-            self.session.client.forget(&self.session.command, &self.session.groups);
-        }
     }
 }

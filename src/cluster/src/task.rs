@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
-pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 7");
+pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 8");
 
 /// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct ClusterCommand {
     pub run: String,
     /// Location of the dataset or table.
     pub data: String,
+    /// Locations of further datasets, which are read as if they were concatenated.
+    pub more_data: Vec<String>,
     /// Whether credentials may be obtained from the metadata service of the machine.
     pub instance_credentials: bool,
     /// Fingerprint of the data, which executors compare with the content that they find.
@@ -28,8 +30,8 @@ pub(crate) struct ClusterCommand {
 impl ClusterCommand {
     /// Creates a task of this command.
     pub(crate) fn task(&self, step: Step) -> Task {
-        let ClusterCommand { run, data, instance_credentials, fingerprint } = self.clone();
-        Task { build: BUILD.to_owned(), run, data, instance_credentials, fingerprint, step }
+        let ClusterCommand { run, data, more_data, instance_credentials, fingerprint } = self.clone();
+        Task { build: BUILD.to_owned(), run, data, more_data, instance_credentials, fingerprint, step }
     }
 }
 
@@ -43,6 +45,9 @@ pub(crate) struct Task {
     pub run: String,
     /// Same as [`ClusterCommand::data`].
     pub data: String,
+    /// Same as [`ClusterCommand::more_data`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_data: Vec<String>,
     /// Same as [`ClusterCommand::instance_credentials`].
     pub instance_credentials: bool,
     /// Same as [`ClusterCommand::fingerprint`].
@@ -62,6 +67,8 @@ pub(crate) enum Step {
         job: String,
         /// Maximum number of blocks of the reply; see [`merge`](super::merge).
         blocks: usize,
+        /// The index of the part that the state belongs to, or 0 if parts share the state.
+        member: usize,
     },
     /// Release all state of the command.
     Forget,

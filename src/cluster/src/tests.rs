@@ -16,6 +16,7 @@ use planetree_judge::evaluate::{EvaluateRequest, Ranking, RemoteEvaluator, evalu
 use planetree_metric::{Convention, Metric};
 use planetree_model::model::Model;
 use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
+use planetree_train::config::TrainingPlan;
 use planetree_train::{Silent, TrainRequest, config, train};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,11 +39,16 @@ fn cluster(usage: &str) -> Arc<Cluster> {
 /// Creates a dataset of queries with graded documents. Some values are missing, one feature has few distinct values and
 /// another has many.
 fn dataset(room: &Path) -> DatasetReader {
+    dataset_of(room, "")
+}
+
+/// Creates a dataset like [`dataset`], with a prefix of its query ids.
+fn dataset_of(room: &Path, prefix: &str) -> DatasetReader {
     let mut text = String::new();
     for row in 0..900u32 {
         let noise = |salt: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(salt * 7919) >> 9) % 1000;
         let label = noise(1) % 5;
-        text.push_str(&format!("{label} qid:{}", row / 15));
+        text.push_str(&format!("{label} qid:{prefix}{}", row / 15));
         for feature in 1..=6 {
             let value = match feature {
                 1 => label * 100 + noise(2) % 150,
@@ -89,11 +95,25 @@ fn dataset(room: &Path) -> DatasetReader {
 
 /// Trains a model and returns it together with its log.
 fn trained(data: &DatasetReader, preset: &str, on: Option<&Arc<Cluster>>) -> (Model, String) {
+    trained_from(data, preset, None, on)
+}
+
+/// Trains a model that starts from another one.
+fn trained_from(
+    data: &DatasetReader,
+    preset: &str,
+    start: Option<Model>,
+    on: Option<&Arc<Cluster>>,
+) -> (Model, String) {
     let (preset, settings) = preset.split_once(' ').unwrap_or((preset, ""));
     let mut all: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
-    all.extend(["num_trees=3", "min_data_in_leaf=5"].map(str::to_owned));
+    all.push("num_trees=3".to_owned());
+    if !preset.contains("linear") {
+        all.push("min_data_in_leaf=5".to_owned());
+    }
     let parameters = config::load(Some(preset), None, &all).unwrap();
     let mut request = TrainRequest::new(data.location().clone(), parameters);
+    request.start = start;
     request.backend = on.map(|cluster| cluster.clone() as Arc<dyn planetree_train::Backend>);
     let outcome = train(&request, &mut Silent).unwrap();
     let log = outcome.log.iter().map(|entry| format!("{} {:?}\n", entry.round, entry.value));
@@ -119,6 +139,9 @@ fn a_cluster_in_this_process_trains_the_same_models() {
         "pgbrt workers=3 num_leaves=6 max_depth=-1",
         "pgbrt workers=7 min_data_in_leaf=40",
         "pgbrt workers=100",
+        "gbrt",
+        "gbrt missing=learned features_per_node=0.5 bagging_fraction=0.6",
+        "lambdamart candidates=exact num_leaves=7",
     ] {
         let expected = trained(&data, preset, None);
         for usage in ["", "?shares=3", "?shares=5&merge=2&overlap=2"] {
@@ -129,13 +152,112 @@ fn a_cluster_in_this_process_trains_the_same_models() {
     }
 }
 
+/// Two stages, as in the preset igbrt, but with static bins. The second one has other bins, workers or values if asked.
+fn staged(second: &str) -> TrainingPlan {
+    let text = format!(
+        "runs = 2\n[[stage]]\npreset = \"rf-point\"\nnum_trees = 3\nmissing = \"zero\"\n\
+         [[stage]]\n{second}\nnum_trees = 3\nmissing = \"zero\"\n"
+    );
+    TrainingPlan::from_toml(&text).unwrap()
+}
+
+#[test]
+fn a_cluster_in_this_process_trains_stages_runs_and_classes() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path());
+    let of_plan = |plan: TrainingPlan, on: Option<&Arc<Cluster>>| {
+        let mut request =
+            TrainRequest::new(data.location().clone(), plan).validate("again", data.location().clone());
+        request.backend = on.map(|cluster| cluster.clone() as Arc<dyn planetree_train::Backend>);
+        let outcome = train(&request, &mut Silent).unwrap();
+        let log: Vec<String> = outcome
+            .log
+            .iter()
+            .map(|entry| format!("{} {} {:?}", entry.round, entry.split, entry.value))
+            .collect();
+        (outcome.model, log)
+    };
+    let set = |preset: &str, settings: &str| {
+        let all: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
+        config::load(Some(preset), None, &all).unwrap()
+    };
+    for plan in [
+        staged("preset = \"planet\""),
+        staged("preset = \"planet\"\nmax_bin = 9"),
+        staged("preset = \"pgbrt\"\nworkers = 3"),
+        staged("preset = \"gbrt\""),
+        staged("preset = \"lambdamart\"\nlearning_rate = 0.3"),
+        staged("preset = \"linear\""),
+        set("avg-ksgbrt", "runs=3 num_trees=3"),
+        set("planet", "runs=3 bagging_fraction=0.5 num_trees=4"),
+        set("lambdamart", "runs=2 bagging_fraction=0.5 num_trees=3"),
+        set("planet", "target=ordinal num_trees=3"),
+        set("planet", "target=at_most:2 num_trees=3 runs=2 feature_fraction=0.5"),
+        set("rf-point", "target=ordinal runs=2 num_trees=3"),
+        set("linear", "target=ordinal"),
+        set("planet", "base_score=feature:f2 num_trees=3"),
+    ] {
+        let text = plan.to_toml();
+        let expected = of_plan(plan.clone(), None);
+        for usage in ["", "?shares=3", "?shares=5&merge=2&overlap=2"] {
+            let cluster = cluster(usage);
+            let (model, log) = of_plan(plan.clone(), Some(&cluster));
+            assert!(model == expected.0, "{usage}\n{text}");
+            assert_eq!(log, expected.1, "{usage}\n{text}");
+        }
+    }
+}
+
+/// Several datasets are read as one, and start scores come from each of them.
+#[test]
+fn a_cluster_in_this_process_trains_on_several_datasets() {
+    let (room, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, more) = (dataset(room.path()), dataset_of(other.path(), "more"));
+    let (start, _) = trained(&data, "rf-point", None);
+    for (preset, start) in [("lambdamart", None), ("planet", Some(start)), ("rf-point", None)] {
+        let model = |on: Option<&Arc<Cluster>>| {
+            let settings = ["num_trees=3", "min_data_in_leaf=5"].map(str::to_owned);
+            let plan = config::load(Some(preset), None, &settings).unwrap();
+            let mut request = TrainRequest::new(data.location().clone(), plan);
+            request.data.push(more.location().clone());
+            request.start = start.clone();
+            request.backend = on.map(|cluster| cluster.clone() as Arc<dyn planetree_train::Backend>);
+            train(&request, &mut Silent).unwrap().model
+        };
+        assert!(model(Some(&cluster("?shares=3"))) == model(None), "{preset}");
+    }
+}
+
+#[test]
+fn a_cluster_in_this_process_starts_from_a_model() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path());
+    for start in ["planet", "rf-point", "rf-pair", "linear"] {
+        let (start, _) = trained(&data, start, None);
+        for preset in ["planet", "lambdamart learning_rate=0.3", "pgbrt workers=2", "linear"] {
+            let expected = trained_from(&data, preset, Some(start.clone()), None);
+            for usage in ["", "?shares=4"] {
+                let model = trained_from(&data, preset, Some(start.clone()), Some(&cluster(usage)));
+                assert!(model == expected, "{preset} {usage}");
+            }
+        }
+    }
+}
+
 /// The cache limit leaves room for one state only, so that states are evicted and rebuilt all the time.
 #[test]
 fn a_cluster_in_this_process_rebuilds_lost_states() {
     let room = tempfile::tempdir().unwrap();
     let data = dataset(room.path());
     super::executor::set_limit(1);
-    for preset in ["lambdamart", "pgbrt workers=3", "pgbrt-grouped workers=2"] {
+    for preset in [
+        "lambdamart",
+        "pgbrt workers=3",
+        "pgbrt-grouped workers=2",
+        "planet target=ordinal runs=2 bagging_fraction=0.5",
+        "planet base_score=feature:f2",
+        "gbrt runs=2 features_per_node=0.5",
+    ] {
         let cluster = cluster("?shares=3");
         assert!(trained(&data, preset, Some(&cluster)) == trained(&data, preset, None), "{preset}");
         assert!(cluster.traffic().rebuilt > 0);

@@ -2,36 +2,46 @@
 //! rows of the dataset, whose bin numbers it holds in memory. The trees are distributed, not the rows.
 
 use super::call::JobCall;
-use super::session::TrainingSession;
+use super::session::StageSession;
 use super::share::file_groups;
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::Result;
 use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
-use planetree_train::jobs::{GrowTrees, GrownTrees, TrainingSnapshot};
-use planetree_train::{Draw, ForestTree, TreeGrower};
+use planetree_train::config::{ForestSettings, LearnerParameters};
+use planetree_train::jobs::{GrowTrees, GrownTrees};
+use planetree_train::{Draw, ForestTree, RemotePart, TreeGrower};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Grows trees on the executors of a cluster.
 pub(crate) struct ClusterGrower {
-    session: Arc<TrainingSession>,
+    stage: Arc<StageSession>,
     workers: usize,
-    snapshot: TrainingSnapshot,
-    first: std::sync::atomic::AtomicBool,
+    /// The parameters of the forest as TOML.
+    parameters: String,
+    at_most: Option<i32>,
+    was_asked: AtomicBool,
 }
 
 impl ClusterGrower {
     /// Creates a grower that uses all executors of the session.
-    pub(crate) fn new(session: Arc<TrainingSession>, snapshot: TrainingSnapshot) -> Self {
-        let workers = session.executors.max(1);
-        ClusterGrower { session, workers, snapshot, first: true.into() }
+    pub(crate) fn new(stage: Arc<StageSession>, part: &RemotePart<'_, ForestSettings>) -> Self {
+        let forest = part.parameters.learner.clone();
+        ClusterGrower {
+            workers: stage.session.executors.max(1),
+            stage,
+            parameters: part.parameters.with(LearnerParameters::Forest(forest)).to_toml(),
+            at_most: part.at_most,
+            was_asked: AtomicBool::new(false),
+        }
     }
 
     /// Returns one file group per worker, which identifies the worker and names no file that is read.
     fn groups(&self) -> Vec<FileGroup> {
         let workers: Vec<Range<usize>> = (0..self.workers).map(|worker| worker..worker + 1).collect();
-        file_groups(&format!("{}/trees", self.session.command.data), &workers)
+        file_groups(&format!("{}/trees", self.stage.session.command.data), &workers)
     }
 }
 
@@ -42,12 +52,13 @@ impl TreeGrower for ClusterGrower {
 
     fn grow_batch(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let wanted = trees.len();
-        let is_first = self.first.swap(false, std::sync::atomic::Ordering::Relaxed);
-        let partials = self.session.client.run(&JobCall {
-            command: &self.session.command,
-            job: &GrowTrees { trees, workers: self.workers },
-            snapshot: &self.snapshot,
-            is_first,
+        self.was_asked.store(true, Ordering::Relaxed);
+        let parameters = self.parameters.clone();
+        let partials = self.stage.session.client.run(&JobCall {
+            command: &self.stage.session.command,
+            job: &GrowTrees { trees, workers: self.workers, parameters, at_most: self.at_most },
+            snapshot: &self.stage.snapshot(),
+            is_first: self.stage.is_first(),
             groups: &self.groups(),
             merge_plan: None,
         })?;
@@ -57,14 +68,14 @@ impl TreeGrower for ClusterGrower {
 
     fn batch_size(&self) -> Option<u32> {
         // Grow several trees per thread, so that few threads are idle while the last trees grow.
-        Some(4 * self.session.threads.max(1) as u32)
+        Some(4 * self.stage.session.threads.max(1) as u32)
     }
 }
 
 impl Drop for ClusterGrower {
     fn drop(&mut self) {
-        if !*self.first.get_mut() {
-            self.session.client.forget(&self.session.command, &self.groups());
+        if *self.was_asked.get_mut() {
+            self.stage.session.client.forget(&self.stage.session.command, &self.groups());
         }
     }
 }

@@ -78,6 +78,7 @@ mod tests {
             configuration: String::new(),
             data: Vec::new(),
             rounds: 0,
+            start_scores: None,
             origin: Origin::default(),
         };
         let ranker = Ranker::new(&model);

@@ -98,7 +98,7 @@ impl Material {
                 models.push(NamedModel {
                     name: namer.name(place, &entry.name),
                     fingerprint: model_fingerprint(&entry.location)?,
-                    model: Model::read(&entry.location)?,
+                    model: Model::read_unfinished(&entry.location)?,
                 });
             }
             for entry in run.datasets() {

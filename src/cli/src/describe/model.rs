@@ -111,6 +111,7 @@ fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         "leaves": summary.leaves.map(|(min, mean, max)| json!({ "min": min, "mean": mean, "max": max })),
         "depth": summary.depth,
         "rounds": model.rounds,
+        "start_scores": model.start_scores,
         "features": model.features.len(),
         "features_used": summary.used.len(),
         "categories": categorical_features(model)
@@ -139,6 +140,14 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         line(&mut text, "rounds trained", rounds);
     }
     line(&mut text, "intercept", model.intercept);
+    if let Some(digest) = model.start_scores {
+        let text = &mut text;
+        line(
+            text,
+            "start scores",
+            format_args!("{digest}; not part of the model, its value is added to them"),
+        );
+    }
     let all = shown_count(model.features.len() as u64);
     line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
     let words: Vec<String> = categorical_features(model)

@@ -22,6 +22,7 @@ pub fn describe(
     quiet: bool,
 ) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
+    model.check_complete(table.location())?;
     let progress = CountProgress::start("permuting", None, "features", quiet);
     let importance = permutation_importance(&model, data, 0, &*progress.meter())?;
     progress.finish();

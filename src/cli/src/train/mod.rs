@@ -69,6 +69,12 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
 
+    /// Scores to start boosting from, as init_score in LightGBM: predictions of the training data, in any format that evaluate reads.
+    /// May be repeated with the names of the validation sets, each of which needs start scores, too. They are not part of the
+    /// model: predict adds them with the same option
+    #[arg(long, value_name = "[NAME=]FILE")]
+    start_scores: Vec<String>,
+
     /// Costs of features: CSV with the columns feature, cost and, optionally, group (its cost is paid once), or TOML. The
     /// split with the highest gain minus cost-lambda times the cost of its feature is chosen; features that earlier trees
     /// use are free

@@ -4,11 +4,13 @@ use super::TrainArguments;
 use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
+use planetree_data::dataset::DatasetReader;
 use planetree_metric::Metric;
 use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
+use planetree_run::read_start_scores;
 use planetree_train::config::Parameters;
-use planetree_train::{CheckpointPlan, CostSettings, Every, NamedData, TrainRequest};
+use planetree_train::{CheckpointPlan, CostSettings, Every, GivenScores, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +34,7 @@ impl TrainArguments {
         // Without a validation set the log contains the out-of-bag metrics of the forest.
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
+        let start_scores = self.start_scores(&data, &validation)?;
         let costs = self.costs.as_ref().map(|text| {
             let table = CostTable::read(&store.locate(text)?)?;
             CostSettings::new(self.cost_lambda, self.cost_batch, table)
@@ -42,6 +45,7 @@ impl TrainArguments {
             validation,
             plan,
             start,
+            start_scores,
             out_of_bag: self.oob.is_some() || logs_out_of_bag,
             strength: self.strength.is_some(),
             stream_to: Some(store.locate(&self.model)?),
@@ -69,6 +73,53 @@ impl TrainArguments {
             )),
         };
         self.model_for.iter().map(model_for).collect()
+    }
+
+    /// Reads the start scores of the training data and of all validation sets.
+    fn start_scores(&self, data: &[Location], validation: &[NamedData]) -> Result<Option<GivenScores>> {
+        if self.start_scores.is_empty() {
+            return Ok(None);
+        }
+        let named: Vec<(Option<&str>, &str)> =
+            self.start_scores.iter().map(|text| split_name(text)).collect();
+        let is_known = |name: &str| validation.iter().any(|set| set.name == name);
+        let names = || named.iter().map(|(name, _)| *name);
+        for (place, name) in names().enumerate() {
+            let shown = &self.start_scores[place];
+            if let Some(name) = name.filter(|name| !is_known(name)) {
+                return Err(Error::usage(
+                    format_args!("--start-scores {shown}: there is no validation set called {name}"),
+                    "use the name of a --valid, or no name for the training data",
+                ));
+            }
+            if names().take(place).any(|earlier| earlier == name) {
+                return Err(Error::usage(
+                    format_args!("--start-scores {shown}: the same data have start scores already"),
+                    "pass one file per dataset",
+                ));
+            }
+        }
+        let read = |name: Option<&str>, data: &[Location]| {
+            let Some((_, file)) = named.iter().find(|(given, _)| *given == name) else {
+                return Err(match name {
+                    None => Error::usage(
+                        "--start-scores: the training data have none",
+                        "add --start-scores FILE with the predictions of the training data",
+                    ),
+                    Some(name) => Error::usage(
+                        format_args!("--start-scores: validation set {name} has none"),
+                        format_args!("add --start-scores {name}=FILE with its predictions"),
+                    ),
+                });
+            };
+            let readers = data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
+            read_start_scores(&self.execution.store.locate(file)?, &readers)
+        };
+        let of_set = |set: &NamedData| read(Some(&set.name), std::slice::from_ref(&set.location));
+        Ok(Some(GivenScores {
+            training: read(None, data)?,
+            validation: validation.iter().map(of_set).collect::<Result<_>>()?,
+        }))
     }
 
     fn validation(&self) -> Result<Vec<NamedData>> {

@@ -16,7 +16,7 @@ fn task(step: Step) -> Task {
 }
 
 fn run_step<J: Job>() -> Step {
-    Step::Run { job: J::NAME.to_owned(), blocks: 1 }
+    Step::Run { job: J::NAME.to_owned(), blocks: 1, member: 0 }
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
         "{absent:?}"
     );
     assert_eq!(compact::from_bytes::<Vec<Reply>>(&compact::to_bytes(&absent)).unwrap(), absent);
-    let unknown = Step::Run { job: "no such job".to_owned(), blocks: 1 };
+    let unknown = Step::Run { job: "no such job".to_owned(), blocks: 1, member: 0 };
     let (_, unknown) = answer(&task(unknown), &[], &[], &group(3));
     assert!(matches!(&unknown[..], [Reply::Failed { problem, .. }] if problem.contains("no such job")));
 }
@@ -55,7 +55,7 @@ struct Counted(usize);
 struct Here;
 
 impl JobData for Here {
-    fn open(_: &Location) -> Result<Self> {
+    fn open(_: &[Location]) -> Result<Self> {
         Ok(Here)
     }
 
@@ -102,7 +102,8 @@ fn states_are_cached_rebuilt_and_evicted() {
     let right = Task { fingerprint: "right".to_owned(), ..task(run_step::<Count>()) };
     let ask = |task: &Task, key: &str, from: usize, snapshot: Option<usize>| {
         let (job, snapshot) = (pack(&Count { from }), snapshot.map(|from| pack(&from)).unwrap_or_default());
-        let request = ShardRequest { task, blocks: 1, job: &job, snapshot: &snapshot, key, parts: &[0] };
+        let request =
+            ShardRequest { task, blocks: 1, member: 0, job: &job, snapshot: &snapshot, key, parts: &[0] };
         let replies = run::<Count>(&cache, &request)?;
         Ok::<_, Error>(match &replies[..] {
             [Reply::Block { of: 1, partial }] => Some(compact::from_bytes::<Counted>(&partial.0)?.0),

@@ -6,8 +6,8 @@ use planetree_base::job::JobData;
 use planetree_base::storage::{Location, digest_of};
 
 impl JobData for LabelledData {
-    fn open(location: &Location) -> Result<Self> {
-        LabelledData::open(location, None)
+    fn open(locations: &[Location]) -> Result<Self> {
+        LabelledData::open_all(locations, None)
     }
 
     fn content_key(&self) -> Result<String> {

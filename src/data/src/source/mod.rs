@@ -258,6 +258,12 @@ impl LabelledData {
         self.groups[partition].id
     }
 
+    /// Returns the index of a partition's dataset, and the row group of the partition within it.
+    pub fn place_of(&self, partition: usize) -> (usize, GroupId) {
+        let SourceGroup { part, id, .. } = self.groups[partition];
+        (part, id)
+    }
+
     /// Reads and verifies the bytes of a partition.
     pub fn open_partition(&self, partition: usize) -> Result<OpenPartition> {
         let SourceGroup { part, id, .. } = self.groups[partition];

@@ -8,6 +8,7 @@ use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::job::{Job, JobData, Partial, Shard};
 use planetree_base::storage::Location;
+use planetree_base::wire::malformed;
 use planetree_data::table::{batches_from_bytes, batches_to_bytes};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -84,7 +85,8 @@ impl Job for JudgeRows {
     type Snapshot = ();
     type Partial = JudgedGroups;
 
-    fn open(&self, location: &Location) -> Result<Predictions> {
+    fn open(&self, locations: &[Location]) -> Result<Predictions> {
+        let [location] = locations else { return Err(malformed()) };
         Predictions::open_checked(location, self.by.as_deref())
     }
 
@@ -120,7 +122,8 @@ impl Partial for JudgedGroups {
 }
 
 impl JobData for Predictions {
-    fn open(location: &Location) -> Result<Self> {
+    fn open(locations: &[Location]) -> Result<Self> {
+        let [location] = locations else { return Err(malformed()) };
         Predictions::open_checked(location, None)
     }
 

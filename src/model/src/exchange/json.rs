@@ -200,6 +200,7 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
         configuration: read.configuration,
         data: read.data,
         rounds: read.rounds,
+        start_scores: None,
         origin: Origin::default(),
     })
 }
@@ -219,6 +220,7 @@ fn without_parts(read: JsonModelWithoutParts) -> Result<Model, ImportError> {
         configuration: read.configuration,
         data: read.data,
         rounds: read.rounds,
+        start_scores: None,
         origin: Origin::default(),
     })
 }

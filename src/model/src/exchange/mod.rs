@@ -259,6 +259,7 @@ fn imported_model(
         configuration: configuration.to_owned(),
         data: Vec::new(),
         rounds,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

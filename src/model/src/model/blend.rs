@@ -95,6 +95,7 @@ pub fn blend(
         configuration,
         data: Vec::new(),
         rounds: members.iter().fold(0, |rounds, member| rounds.saturating_add(member.model.rounds)),
+        start_scores: None,
         origin: Origin::default(),
     };
     for ((member, weight), numbers) in members.iter().zip(weights).zip(&numbers) {

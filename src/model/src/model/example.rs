@@ -48,6 +48,7 @@ pub fn example() -> Model {
             queries: 9,
         }],
         rounds: 12,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -66,11 +66,27 @@ pub struct Model {
     pub data: Vec<DatasetRecord>,
     /// Number of training rounds. After early stopping, it is larger than the number of trees that were kept.
     pub rounds: u32,
+    /// Hash of the start scores of all rows, if the model was trained from such scores. They are not part of the model: a
+    /// score is the start score of the row plus the value of the model.
+    pub start_scores: Option<Digest>,
     /// The file that the model was read from, for messages.
     pub origin: Origin,
 }
 
 impl Model {
+    /// Returns an error if the value of the model is only one term of a score, because the model was trained from start
+    /// scores.
+    pub fn check_complete(&self, place: impl Display) -> Result<()> {
+        match self.start_scores {
+            None => Ok(()),
+            Some(_) => Err(Error::place(
+                place,
+                "the model was trained from start scores, which are not part of it: its value alone is not a score",
+                "score with `planetree predict --start-scores FILE`, which adds those of the rows",
+            )),
+        }
+    }
+
     /// Returns the indices of the features that scores depend on.
     pub fn used_features(&self) -> BTreeSet<u32> {
         self.parts.iter().flat_map(|part| part.family.used_features()).collect()

@@ -16,6 +16,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, TableWriter};
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// Metadata key of the configuration. The header contains the configuration, too, but this copy is easier to read for
 /// people who inspect the metadata.
@@ -37,8 +38,33 @@ impl Model {
         writer.finish(self, extra)
     }
 
-    /// Reads and validates a model.
+    /// Returns the content of the file of the model, which another process can read.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let failed = |error| Error::io("temporary file of a model", "write", error);
+        let directory = tempfile::tempdir().map_err(failed)?;
+        let path = directory.path().join("model");
+        self.write(&Location::Local(path.clone()))?;
+        std::fs::read(path).map_err(failed)
+    }
+
+    /// Reads and validates the content of a model file.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
+        let failed = |error| Error::io("temporary file of a model", "write", error);
+        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
+        Self::read_unfinished(&Location::Local(file.path().to_owned()))
+    }
+
+    /// Reads and validates a model. Returns an error if the model was trained from start scores, so that nobody takes its
+    /// value for a score.
     pub fn read(location: &Location) -> Result<Model> {
+        let model = Self::read_unfinished(location)?;
+        model.check_complete(location)?;
+        Ok(model)
+    }
+
+    /// Reads and validates a model, even if it was trained from start scores, to which its value must be added.
+    pub fn read_unfinished(location: &Location) -> Result<Model> {
         Self::from_table(&TableReader::open(location, TableKind::Model)?)
     }
 

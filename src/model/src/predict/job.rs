@@ -3,15 +3,13 @@
 use super::group::{GroupPredictor, PredictedGroup};
 use crate::model::Model;
 use planetree_base::compact::Bytes;
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial, Scope, Shard};
-use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_data::table::{batches_from_bytes, batches_to_bytes};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 
 /// A job that scores rows. The content of the model file is sent to the executors as the job's snapshot, so they need
 /// no access to the file.
@@ -64,10 +62,7 @@ impl Job for ScoreRows {
         shard: &Shard<'_, LabelledData>,
     ) -> Result<Option<SentModel>> {
         let Some(Bytes(model_file)) = model_file else { return Ok(None) };
-        let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", error);
-        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
-        file.write_all(&model_file).map_err(failed)?;
-        let model = Model::read(&Location::Local(file.path().to_owned()))?;
+        let model = Model::from_bytes(&model_file)?;
         let reader = shard.data.readers().next().ok_or_else(malformed)?;
         let predictor = GroupPredictor::with_parts(&model, reader, self.parts)?;
         Ok(Some(SentModel { predictor, bytes: model_file.len() as u64 }))

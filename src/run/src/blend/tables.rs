@@ -2,13 +2,13 @@
 
 use super::BlendScores;
 use super::scores::normalise;
+use crate::row_match::RowKeys;
 use arrow::array::{Float32Array, StringArray};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_judge::evaluate::{LoadedPredictions, load_predictions};
 use planetree_model::model::Normalisation;
 use planetree_model::predict::{PredictedGroup, ranks};
-use std::collections::HashMap;
 
 /// Tables of predictions with the same rows.
 pub struct BlendedTable {
@@ -32,7 +32,7 @@ pub fn read_tables(tables: &[(String, Location, Normalisation)]) -> Result<Blend
     let mut documents = first.documents.clone();
     let mut orders = Vec::new();
     for table in &loaded {
-        let order = match_rows(first, table)?;
+        let order = RowKeys::of(first).find_in(&RowKeys::of(table), "blend predictions for the same rows")?;
         merge_labels(&mut labels, first, table, &order)?;
         for (document, row) in documents.iter_mut().zip(&order) {
             if document.is_none() {
@@ -91,62 +91,6 @@ impl BlendedTable {
             parts: Vec::new(),
         }
     }
-}
-
-/// Returns the row of `table` for every row of `first`.
-fn match_rows(first: &LoadedPredictions, table: &LoadedPredictions) -> Result<Vec<usize>> {
-    let rows = first.scores.len();
-    let place = format!("{} and {}", first.location, table.location);
-    if rows != table.scores.len() {
-        return Err(Error::place(
-            place,
-            format_args!("the numbers of rows differ: {rows} and {}", table.scores.len()),
-            "blend predictions for the same rows",
-        ));
-    }
-    let is_same = |row: &usize| match (&first.documents[*row], &table.documents[*row]) {
-        (Some(one), Some(other)) => one == other,
-        _ => true,
-    };
-    let is_in_order = first.queries == table.queries && first.bounds == table.bounds;
-    if is_in_order && (0..rows).all(|row| is_same(&row)) {
-        return Ok((0..rows).collect());
-    }
-    let differs = |problem: String| {
-        Error::place(&place, problem, "blend predictions for the same rows, with query_id and doc_id columns")
-    };
-    let found = keys(table).ok_or_else(|| {
-        differs("the rows differ in order, and not all have a doc_id to match them by".to_owned())
-    })?;
-    if found.len() < rows {
-        return Err(differs(format!("{} has the same document twice in a query", table.location)));
-    }
-    let wanted = row_keys(first).ok_or_else(|| {
-        differs("the rows differ in order, and not all have a doc_id to match them by".to_owned())
-    })?;
-    let row_of = |(query, document): &(&str, &str)| {
-        let row = found.get(&(*query, *document)).copied();
-        row.ok_or_else(|| {
-            differs(format!("{} has no row for query {query:?}, document {document:?}", table.location))
-        })
-    };
-    wanted.iter().map(row_of).collect()
-}
-
-/// Returns the query and document ids of all rows; `None` if a row has no document id.
-fn row_keys(table: &LoadedPredictions) -> Option<Vec<(&str, &str)>> {
-    let queries = table.queries.iter().zip(table.bounds.windows(2));
-    let queries =
-        queries.flat_map(|(query, bounds)| std::iter::repeat_n(query, (bounds[1] - bounds[0]) as usize));
-    queries
-        .zip(&table.documents)
-        .map(|(query, document)| Some((query.as_str(), document.as_deref()?)))
-        .collect()
-}
-
-/// Returns the row of every query and document.
-fn keys(table: &LoadedPredictions) -> Option<HashMap<(&str, &str), usize>> {
-    Some(row_keys(table)?.into_iter().zip(0..).collect())
 }
 
 /// Adds the labels of a table where earlier tables have none. Labels that differ are an error.

@@ -150,6 +150,7 @@ impl Fold<'_> {
                 .collect(),
             plan: self.plan.clone(),
             start: None,
+            start_scores: None,
             out_of_bag: false,
             strength: false,
             stream_to: None,

@@ -93,7 +93,14 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "train",
         positional: None,
-        inputs: &[input("data"), named("valid"), input("config"), input("start_model"), input("costs")],
+        inputs: &[
+            input("data"),
+            named("valid"),
+            input("config"),
+            input("start_model"),
+            named("start_scores"),
+            input("costs"),
+        ],
         outputs: &[
             output("model", ".parquet"),
             on_request("rounds"),
@@ -107,7 +114,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "predict",
         positional: None,
-        inputs: &[input("model"), input("data")],
+        inputs: &[input("model"), input("data"), input("start_scores")],
         outputs: &[output("output", ".parquet"), on_request("scores"), on_request("stats")],
         prints: Prints::Nothing,
     },

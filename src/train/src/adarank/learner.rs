@@ -2,7 +2,7 @@
 
 use super::boosting::{Ensemble, round, start};
 use crate::config::{AdaRankParameters, AdaRankSettings, LearnerParameters};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, TrainRequest};
+use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
 use crate::linear::{
     LinearAlgorithm, LinearLearner, RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined,
 };
@@ -27,12 +27,13 @@ impl PartSettings for AdaRankSettings {
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        start: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let AdaRankParameters { metric, normalisation, .. } = self.learner;
         let kind = RankerKind { name: "AdaRank", metric, normalisation };
         let parameters = LearnerParameters::AdaRank(self.learner.clone());
-        let (problem, validation) = problem(&kind, context, self, parameters, input, observer)?;
+        let (problem, validation) = problem(&kind, context, self, parameters, (input, start), observer)?;
         let algorithm =
             AdaRank { request: context.request, settings: self, problem, resumed: None, current: None };
         let start = PartFamily::Linear(algorithm.function().into_owned());

@@ -72,13 +72,14 @@ impl BinnedData {
         Ok(BinnedData::of_memory(binning, rows.into_iter().flatten().collect(), codes))
     }
 
+    /// Training state of a row in bytes: score, gradient, hessian, label, row index and target, plus copies of the last
+    /// two while a node is split.
+    pub const STATE_BYTES_PER_ROW: u64 = 40;
+
     /// Estimates the memory needed for the codes and for the training state of all rows, in bytes.
     pub fn bytes(&self) -> Result<u64> {
-        /// Training state of a row: score, gradient, hessian, label, row index and target, plus copies of the last two
-        /// while a node is split.
-        const BYTES_PER_ROW: u64 = 40;
         let codes = |partition| Ok(self.all_codes(partition)?.batch().get_array_memory_size() as u64);
         let codes: u64 = (0..self.partitions()).map(codes).sum::<Result<u64>>()?;
-        Ok(codes + self.row_count() * BYTES_PER_ROW)
+        Ok(codes + self.row_count() * Self::STATE_BYTES_PER_ROW)
     }
 }

@@ -8,8 +8,8 @@ use crate::config::BoostSettings;
 use crate::driver::{BoostWorker, GradientSummary, TreeStart};
 use crate::driver::{Metrics, Scores, draw_rows};
 use crate::tree::{
-    Cell, CodedTree, LocalRows, NodeHistogram, NodeId, NodePart, NodeSplit, RowSets, RowStore, Scale,
-    WantedNode, WorkerBounds, WorkerPiece, WorkerRows,
+    Cell, CodedTree, LocalRows, LocalSums, NodeHistogram, NodeId, NodePart, NodeSplit, RowSets, RowStore,
+    Scale, WantedNode, WorkerBounds, WorkerPiece, WorkerRows,
 };
 use planetree_base::error::Result;
 use planetree_metric::Mean;
@@ -73,6 +73,11 @@ impl<C: Cell> LocalWorker<C> {
         centroids: usize,
     ) -> WorkerRows<'a, C> {
         WorkerRows { data: &self.data, rows: &self.sets, bounds, workers, scale, centroids }
+    }
+
+    /// Returns the rows as sums by code.
+    pub fn sums(&self, count_bits: u32) -> LocalSums<'_, C> {
+        LocalSums { data: &self.data, rows: &self.sets, count_bits }
     }
 
     /// Returns the sums over those rows of node parts that are in the given pieces of partitions.

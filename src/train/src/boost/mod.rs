@@ -14,8 +14,8 @@ use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartSettings, PartUpdate, Scores, SplitCosts, StageContext, TrainRequest, TreeStart, diverged_on, misfit,
-    no_split,
+    PartSettings, PartUpdate, Scores, SplitCosts, StageContext, StartScores, TrainRequest, TreeStart,
+    diverged_on, misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
@@ -36,11 +36,12 @@ impl PartSettings for BoostSettings {
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        start: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let parameters = self;
         prepare::note_workers(parameters, &input.data.rows, observer);
-        let prepared = prepare::prepare(context, parameters, input)?;
+        let prepared = prepare::prepare(context, parameters, input, start)?;
         let start = PartFamily::Trees(prepared.start.clone());
         let request = context.request;
         let mut costs = SplitCosts::new(request.costs.as_ref(), Some(1), context.features, &request.place())?;
@@ -48,8 +49,8 @@ impl PartSettings for BoostSettings {
             costs.pay(prepared.start.used_features().into_iter());
         }
         Ok(match prepared.traits.weighted {
-            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared, costs))),
-            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared, costs))),
+            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared, costs)?)),
+            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared, costs)?)),
         })
     }
 
@@ -90,12 +91,12 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         parameters: &'a BoostSettings,
         mut prepared: PreparedBoosting,
         costs: Option<SplitCosts>,
-    ) -> Self {
+    ) -> Result<Self> {
         let request = context.request;
         let workers = workers(&parameters.learner.candidates);
-        BoostLearner {
+        Ok(BoostLearner {
             bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
-            worker: prepared.worker(request, parameters),
+            worker: prepared.worker(request, parameters)?,
             request,
             parameters,
             prepared,
@@ -105,7 +106,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             root: None,
             costs,
             spin_guard: None,
-        }
+        })
     }
 
     /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.
@@ -222,8 +223,8 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         self.worker.scores()
     }
 
-    fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Borrowed(self.prepared.validation[set].scores())
+    fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Borrowed(self.prepared.validation[set].scores()))
     }
 
     fn leaves_threads_idle(&self) -> bool {

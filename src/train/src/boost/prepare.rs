@@ -5,8 +5,8 @@ use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::BinnedData;
 use crate::config::{BaseScore, BoostCandidates, BoostSettings};
 use crate::driver::{
-    BackendCell, BoostWorker, MemberInput, Metrics, Observer, Scores, StageContext, TrainRequest,
-    ValidationSet, mean_of,
+    BackendCell, BoostWorker, MemberInput, Metrics, Observer, RemotePart, RemoteStart, Scores, StageContext,
+    StartScores, TrainRequest, TrainingStart, ValidationSet, mean_of,
 };
 use crate::objective::Objective;
 use crate::tree::Scale;
@@ -30,12 +30,22 @@ pub fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) -> u64 
 /// The state of a boosted part before its first round.
 pub struct PreparedBoosting {
     pub data: Arc<BinnedData>,
-    /// Scores and gradients before any tree of a checkpoint is replayed. `None` if a backend holds the rows.
-    pub state: Option<WorkerState>,
+    /// Scores and gradients before any tree of a checkpoint is replayed, until a worker takes them.
+    state: Option<PreparedRows>,
+    /// The grade up to which labels are 1, if they are those of a class.
+    at_most: Option<i32>,
     pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
     /// The part before the first round.
     pub start: TreeEnsemble,
+}
+
+/// The rows of a boosted part before its first round.
+enum PreparedRows {
+    /// The rows are in this process.
+    Here(WorkerState),
+    /// A backend holds the rows, and computes their scores.
+    Remote(RemoteStart),
 }
 
 /// Properties of a training run that follow from its data and objective.
@@ -69,15 +79,18 @@ pub fn prepare(
     context: &StageContext<'_>,
     parameters: &BoostSettings,
     input: &MemberInput,
+    given: Option<StartScores>,
 ) -> Result<PreparedBoosting> {
     let (request, data) = (context.request, &input.data);
     let objective = request.make_objective(parameters);
     check_objective(&context.sources.source, data, objective.as_deref())?;
-    let start = start_ensemble(context, parameters, input, objective.as_deref())?;
+    let start = start_ensemble(context, parameters, input, given.is_some(), objective.as_deref())?;
+    let (given_training, given_validation) = StartScores::divided(given);
+    let mut given_validation = given_validation.into_iter();
     let mut validation = Vec::new();
     for (number, set) in context.validation.iter().enumerate() {
-        let scores = match &input.start {
-            Some(given) => given.validation[number].clone(),
+        let scores = match given_validation.next() {
+            Some(given) => given,
             None => base_scores(context, &context.sources.validation[number], &start, set.rows())?,
         };
         validation.push(ValidationSet::new(set.clone(), scores));
@@ -90,12 +103,16 @@ pub fn prepare(
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
         usual: mean_of(&data.rows, |label| (f64::from(label) - start.base_score).abs() as f32),
     };
-    let state = match request.backend {
-        Some(_) => None,
-        None => Some(WorkerState {
-            scores: match &input.start {
-                Some(given) => given.training.clone(),
-                None => base_scores(context, &context.sources.source, &start, &data.rows)?,
+    let state = match (given_training, &request.backend) {
+        (Some(TrainingStart::Remote(model)), _) => PreparedRows::Remote(RemoteStart::Model(model)),
+        (None, Some(_)) => PreparedRows::Remote(match start.base_feature {
+            None => RemoteStart::Constant(start.base_score),
+            Some(_) => RemoteStart::Model(Box::new(without_trees(context, &start))),
+        }),
+        (given, _) => PreparedRows::Here(WorkerState {
+            scores: match given {
+                Some(TrainingStart::Here(scores)) => scores,
+                _ => base_scores(context, &context.sources.source, &start, &data.rows)?,
             },
             gradients: RowGradients::new(objective, &data.rows),
             metrics: match traits.residuals || context.members > 1 {
@@ -104,7 +121,8 @@ pub fn prepare(
             },
         }),
     };
-    Ok(PreparedBoosting { data: data.clone(), state, traits, validation, start })
+    let (data, at_most) = (data.clone(), input.at_most);
+    Ok(PreparedBoosting { data, state: Some(state), at_most, traits, validation, start })
 }
 
 impl PreparedBoosting {
@@ -114,13 +132,16 @@ impl PreparedBoosting {
         &mut self,
         request: &TrainRequest,
         parameters: &BoostSettings,
-    ) -> Box<dyn BoostWorker<C>> {
+    ) -> Result<Box<dyn BoostWorker<C>>> {
+        let (data, at_most) = (&self.data, self.at_most);
         match (self.state.take(), &request.backend) {
-            (None, Some(backend)) => C::worker(&**backend, parameters, &self.data, self.start.base_score),
-            (state, _) => {
-                let state = state.expect("without a cluster, the state is local");
-                Box::new(LocalWorker::new(parameters, self.data.clone(), state))
+            (Some(PreparedRows::Here(state)), _) => {
+                Ok(Box::new(LocalWorker::new(parameters, data.clone(), state)))
             }
+            (Some(PreparedRows::Remote(start)), Some(backend)) => {
+                C::worker(&**backend, &RemotePart { parameters, data, at_most, start })
+            }
+            _ => Err(Error::bug("boost", "a worker without rows")),
         }
     }
 }
@@ -161,14 +182,15 @@ fn start_ensemble(
     context: &StageContext<'_>,
     parameters: &BoostSettings,
     input: &MemberInput,
+    has_start: bool,
     objective: Option<&dyn Objective>,
 ) -> Result<TreeEnsemble> {
     if let Some(extended) = &input.extended {
         return Ok(extended.clone());
     }
-    let (base_score, base_feature) = match input.start {
-        Some(_) => (0.0, None),
-        None => base_score(parameters, &context.sources.source, &input.data, objective)?,
+    let (base_score, base_feature) = match has_start {
+        true => (0.0, None),
+        false => base_score(parameters, &context.sources.source, &input.data, objective)?,
     };
     Ok(TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() })
 }
@@ -229,23 +251,29 @@ fn base_scores(
     start: &TreeEnsemble,
     rows: &[LabelledRows],
 ) -> Result<Scores> {
-    let TreeEnsemble { combine, base_score, base_feature, .. } = *start;
-    if base_feature.is_none() {
-        return Ok(Scores::constant(rows, base_score));
+    if start.base_feature.is_none() {
+        return Ok(Scores::constant(rows, start.base_score));
     }
-    let without_trees = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
-    let bare = Model {
-        intercept: 0.0,
-        parts: vec![Part::trees(without_trees)],
-        features: context.features.to_vec(),
-        configuration: String::new(),
-        data: Vec::new(),
-        rounds: 0,
-        origin: Origin::default(),
-    };
+    let bare = without_trees(context, start);
     let mut scores = Vec::new();
     for reader in source.readers() {
         scores.extend(scores_of(reader, &bare)?);
     }
     Ok(Scores::given(rows, &scores))
+}
+
+/// Returns a model of an ensemble before its first tree.
+fn without_trees(context: &StageContext<'_>, start: &TreeEnsemble) -> Model {
+    let TreeEnsemble { combine, base_score, base_feature, .. } = *start;
+    let bare = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
+    Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(bare)],
+        features: context.features.to_vec(),
+        configuration: String::new(),
+        data: Vec::new(),
+        rounds: 0,
+        start_scores: None,
+        origin: Origin::default(),
+    }
 }

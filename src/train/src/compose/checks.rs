@@ -1,9 +1,10 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{LearnerParameters, MissingPolicy, Parameters, Target};
-use crate::driver::TrainRequest;
+use crate::config::{LearnerParameters, MissingPolicy, Parameters, StageStart, Target};
+use crate::driver::{Sources, TrainRequest};
 use planetree_base::error::{Error, Result};
+use planetree_data::source::LabelledData;
 use planetree_model::model::{Model, ModelFeature};
 
 /// Rejects a request whose settings conflict, before anything is read.
@@ -43,7 +44,22 @@ pub fn check(request: &TrainRequest) -> Result<()> {
     }
     check_forest_outputs(request)?;
     if request.start.is_some() {
-        check_start(request)?;
+        check_start(request, "--start-model")?;
+    }
+    if request.start_scores.is_some() {
+        check_start(request, "--start-scores")?;
+        if request.start.is_some() {
+            return Err(Error::usage(
+                "--start-scores conflicts with --start-model: both are scores to start from",
+                "remove one of them; the predictions of a model can be start scores",
+            ));
+        }
+        if request.plan.stage_start == StageStart::OutOfBag {
+            return Err(Error::usage(
+                "--start-scores conflicts with start_scores = oob",
+                "remove one of them",
+            ));
+        }
     }
     Ok(())
 }
@@ -82,17 +98,35 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
     Err(Error::usage(format_args!("{option}: {problem}"), format_args!("{remedy}, or remove {option}")))
 }
 
-fn check_start(request: &TrainRequest) -> Result<()> {
+/// Returns an error if there are not as many start scores as rows.
+pub fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<()> {
+    let Some(given) = &request.start_scores else { return Ok(()) };
+    let scores = std::iter::once(&given.training).chain(&given.validation);
+    let data = std::iter::once(&sources.source).chain(&sources.validation);
+    let fits = |(scores, data): (&Vec<f64>, &LabelledData)| {
+        scores.len() as u64 == data.row_count() && scores.iter().all(|score| score.is_finite())
+    };
+    match given.validation.len() == sources.validation.len() && scores.zip(data).all(fits) {
+        true => Ok(()),
+        false => Err(Error::usage(
+            "start scores: there must be a finite score for every row of the training data and of each validation set",
+            "pass one score per row, in the order of the rows",
+        )),
+    }
+}
+
+fn check_start(request: &TrainRequest, option: &str) -> Result<()> {
     if let Some(refusal) = request.plan.first().learner.config().refuses_start_model() {
-        return Err(Error::usage(refusal.problem, refusal.remedy));
+        let of_option = |text: &str| text.replace("--start-model", option);
+        return Err(Error::usage(of_option(refusal.problem), of_option(refusal.remedy)));
     }
     if request.plan.target != Target::Labels {
         return Err(Error::usage(
             format_args!(
-                "target = {} conflicts with --start-model, whose scores are not probabilities of classes",
+                "target = {} conflicts with {option}, whose scores are not probabilities of classes",
                 request.plan.target.name()
             ),
-            "remove target or --start-model",
+            format_args!("remove target or {option}"),
         ));
     }
     Ok(())

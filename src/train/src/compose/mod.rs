@@ -16,9 +16,10 @@ mod start;
 use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
-    BinKey, ClassFit, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer, Outcome, PhaseSeconds,
-    RowBytes, Scores, SharedValues, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
-    ValidationData, check_labels, fit_labels, open_sources,
+    BinKey, ClassFit, Combination, GivenScores, LearnerOutputs, Member, MemberInput, Members, Metrics,
+    Observer, Outcome, PhaseSeconds, RowBytes, Scores, SharedValues, Sources, Stage, StageContext,
+    StartScores, TrainRequest, Training, TrainingRows, TrainingStart, ValidationData, check_labels,
+    fit_labels, open_sources,
 };
 use learners::settings_of;
 use members::{MemberPlan, PlannedMembers};
@@ -34,6 +35,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     checks::check(request)?;
     let features = start::start_features(request);
     let mut sources = open_sources(request, features.as_deref(), observer)?;
+    checks::check_start_scores(request, &sources)?;
     let members = PlannedMembers::of(&request.plan, &sources.source)?;
     let mut training = Training::open(
         request,
@@ -59,8 +61,8 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             }
             _ => Vec::new(),
         };
-        let binned = match bins.take().filter(|bins| bins.fit(parameters)) {
-            Some(bins) => bins,
+        let binned = match bins.take().filter(|bins| bins.key == BinKey::of(parameters)) {
+            Some(bins) => bins.with_metrics(parameters)?,
             None => StageBins::read(request, parameters, &members, &mut sources, observer)?,
         };
         let binned = bins.insert(binned);
@@ -110,6 +112,7 @@ fn first_model(request: &TrainRequest, members: &PlannedMembers, sources: &Sourc
         configuration: request.configuration(),
         data: sources.data_used(request)?,
         rounds: 0,
+        start_scores: request.start_scores.as_ref().map(GivenScores::digest),
         origin: Origin::default(),
     })
 }
@@ -148,9 +151,14 @@ impl StageBins {
         Ok(StageBins { key, metrics, data: Arc::new(data), classes, validation })
     }
 
-    /// Returns whether a stage can use these data.
-    fn fit(&self, parameters: &Parameters) -> bool {
-        self.key == BinKey::of(parameters) && self.metrics == parameters.metrics
+    /// Returns the same data with the metrics of a stage.
+    fn with_metrics(self, parameters: &Parameters) -> Result<Self> {
+        if self.metrics == parameters.metrics {
+            return Ok(self);
+        }
+        let set = |set: &Arc<ValidationData>| Ok(Arc::new(set.with_metrics(parameters)?));
+        let validation = self.validation.iter().map(set).collect::<Result<_>>()?;
+        Ok(StageBins { metrics: parameters.metrics.clone(), validation, ..self })
     }
 
     /// Returns the rows with the labels that a member learns.
@@ -168,9 +176,13 @@ fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     const CLASS_BYTES: u64 = 8;
     // The combined score, while it is evaluated.
     let combined = if count > 1 { 8 } else { 0 };
+    // The scores of a model are computed as one list before they are divided by partition. Given scores are a list, too.
+    let has_model = request.start.is_some() || request.plan.stages.len() > 1;
+    let has_given = request.start_scores.is_some();
+    let start = 8 * (u64::from(has_model || has_given) + u64::from(has_given));
     RowBytes {
-        training: most + CLASS_BYTES * members.classes().count() as u64 + combined,
-        validation: 8 * count + combined,
+        training: most + CLASS_BYTES * members.classes().count() as u64 + combined + start,
+        validation: 8 * count + combined + start,
     }
 }
 
@@ -194,23 +206,30 @@ impl StageRun<'_> {
     ) -> Result<Vec<LearnerOutputs>> {
         let features = training.model().features.clone();
         let context = self.context(&features, &self.binned.validation);
-        let mut inputs = self.inputs();
-        let has_start = self.number > 1 || self.request.start.is_some();
-        if has_start {
-            self.start(training.finished_parts(), out_of_bag, &context, &mut inputs)?;
+        let inputs = self.inputs();
+        if let Some(backend) = &self.request.backend {
+            backend.begin_stage(self.parameters, &self.binned.data);
         }
-        let all = self.create(&context, &inputs, observer)?;
-        let training_metrics = match all.len() {
-            1 => None,
-            _ => Some((
+        let has_start =
+            self.number > 1 || self.request.start.is_some() || self.request.start_scores.is_some();
+        let starts = match has_start {
+            true => self.start(training.finished_parts(), out_of_bag, &features, &inputs)?,
+            false => Vec::new(),
+        };
+        let all = self.create(&context, &inputs, starts, observer)?;
+        let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
+        let training_rows = match (all.len(), &self.request.backend) {
+            (1, _) => None,
+            (_, None) => Some(TrainingRows::Here(
                 Metrics::new(&self.training_metrics(), &self.binned.data.rows)?,
                 &self.binned.data.rows[..],
             )),
+            (_, Some(backend)) => {
+                Some(TrainingRows::Remote(&**backend, Box::new(self.combination(intercept))))
+            }
         };
-        let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
         let validation = self.binned.validation.clone();
-        let mut members =
-            Members::new(all, intercept, validation, training_metrics).with_fit(self.class_fit());
+        let mut members = Members::new(all, intercept, validation, training_rows).with_fit(self.class_fit());
         if members.judges_by_other_weights() {
             observer.note(
                 "the log has the metrics of the weights from class_scores: class_weights are fitted on the training data, \
@@ -226,25 +245,28 @@ impl StageRun<'_> {
         &self,
         context: &StageContext<'c>,
         inputs: &'c [MemberInput],
+        starts: Vec<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Member<'c>>> {
-        let member = |member: &MemberPlan, input: &'c MemberInput, observer: &mut dyn Observer| {
-            let (family, learner) = input.settings.learner(context, input, observer)?;
+        type Planned<'p, 'c> = ((&'p MemberPlan, &'c MemberInput), Option<StartScores>);
+        let member = |((member, input), start): Planned<'_, 'c>, observer: &mut dyn Observer| {
+            let (family, learner) = input.settings.learner(context, input, start, observer)?;
             Ok(Member { part: self.part(member, family), learner })
         };
-        let mut all = self.members.all.iter().zip(inputs);
-        let Some((first, input)) = all.next() else { return Ok(Vec::new()) };
-        let first = member(first, input, observer)?;
+        let starts = starts.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        let mut all = self.members.all.iter().zip(inputs).zip(starts);
+        let Some(first) = all.next() else { return Ok(Vec::new()) };
+        let first = member(first, observer)?;
         // What is told to the user is the same for all members.
-        let others: Vec<(&MemberPlan, &MemberInput)> = all.collect();
+        let others: Vec<Planned<'_, 'c>> = all.collect();
         let others: Vec<Member<'c>> = match first.learner.leaves_threads_idle() {
             true => others
                 .into_par_iter()
-                .map(|(plan, input)| member(plan, input, &mut crate::Silent))
+                .map(|planned| member(planned, &mut crate::Silent))
                 .collect::<Result<_>>()?,
             false => others
                 .into_iter()
-                .map(|(plan, input)| member(plan, input, &mut crate::Silent))
+                .map(|planned| member(planned, &mut crate::Silent))
                 .collect::<Result<_>>()?,
         };
         Ok(std::iter::once(first).chain(others).collect())
@@ -280,44 +302,65 @@ impl StageRun<'_> {
 
     /// Returns what each member is trained on, without scores to start from.
     fn inputs(&self) -> Vec<MemberInput> {
-        let input = |member: &MemberPlan| MemberInput {
+        let input = |(number, member): (usize, &MemberPlan)| MemberInput {
+            number,
             settings: settings_of(&member.parameters(self.parameters)),
             data: self.binned.of(member).clone(),
-            start: None,
+            at_most: member.class.map(|class| class.at_most).or(at_most(&self.request.plan.target)),
             extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
             out_of_bag: self.request.out_of_bag,
         };
-        self.members.all.iter().map(input).collect()
+        self.members.all.iter().enumerate().map(input).collect()
     }
 
-    /// Computes the scores that each member starts from: those of the start model and of its own earlier stages.
+    /// Computes the scores that each member starts from: the given ones, and those of the start model and of its own
+    /// earlier stages.
     fn start(
         &self,
         finished: &[Part],
         out_of_bag: Vec<Vec<f64>>,
-        context: &StageContext<'_>,
-        inputs: &mut [MemberInput],
-    ) -> Result<()> {
-        let start = StartParts::of(self.request, finished, context.features);
-        // The data are read once, whatever the number of members.
-        let needs_training = out_of_bag.len() < inputs.len();
+        features: &[ModelFeature],
+        inputs: &[MemberInput],
+    ) -> Result<Vec<StartScores>> {
+        let start = StartParts::of(self.request, finished, features);
+        let given = self.request.start_scores.as_ref();
+        // The data are read once, whatever the number of members. A backend scores its own rows.
+        let is_here = self.request.backend.is_none();
+        let needs_training = is_here && out_of_bag.len() < inputs.len();
         let training = needs_training.then(|| start.values(&self.sources.source)).transpose()?;
         let sets = self.sources.validation.iter();
         let validation = sets.map(|source| start.values(source)).collect::<Result<Vec<_>>>()?;
         let mut out_of_bag = out_of_bag.into_iter();
+        let mut all = Vec::with_capacity(inputs.len());
         for (member, input) in self.members.all.iter().zip(inputs) {
             let rows = &input.data.rows;
             let training = match (out_of_bag.next(), &training) {
-                (Some(scores), _) => Scores::given(rows, &scores),
-                (None, Some(values)) => Scores::given(rows, &start.scores(member, values)),
+                (Some(scores), _) => TrainingStart::Here(Scores::given(rows, &scores)),
+                (None, Some(values)) => {
+                    let given = given.map(|given| &given.training[..]);
+                    TrainingStart::Here(Scores::given(rows, &start.scores(member, values, given)))
+                }
+                (None, None) if !is_here => TrainingStart::Remote(Box::new(start.model_of(member))),
                 (None, None) => return Err(Error::bug("compose", "a member has no scores to start from")),
             };
-            let sets = validation.iter().zip(&self.binned.validation);
-            let validation =
-                sets.map(|(values, set)| Scores::given(set.rows(), &start.scores(member, values))).collect();
-            input.start = Some(StartScores { training, validation });
+            let of_set = |(number, (values, set)): (usize, (&Vec<Vec<f64>>, &Arc<ValidationData>))| {
+                let given = given.map(|given| &given.validation[number][..]);
+                Scores::given(set.rows(), &start.scores(member, values, given))
+            };
+            let sets = validation.iter().zip(&self.binned.validation).enumerate();
+            all.push(StartScores { training, validation: sets.map(of_set).collect() });
         }
-        Ok(())
+        Ok(all)
+    }
+
+    /// Returns how the scores of all members are combined and evaluated by a backend.
+    fn combination(&self, intercept: f64) -> Combination {
+        Combination {
+            parameters: self.training_metrics(),
+            at_most: at_most(&self.request.plan.target),
+            intercept,
+            weights: self.members.all.iter().map(|member| member.weight).collect(),
+        }
     }
 
     /// Returns the out-of-bag scores of the forests that this stage, the first one, has trained, by member. A row that
@@ -330,13 +373,13 @@ impl StageRun<'_> {
         for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
             let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
             input.out_of_bag = true;
-            let (_, mut learner) = input.settings.learner(&context, &input, &mut crate::Silent)?;
+            let (_, mut learner) = input.settings.learner(&context, &input, None, &mut crate::Silent)?;
             let trees = part.family.trees().map_or(0, |ensemble| ensemble.trees.len());
             learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
             let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
             if scores.iter().any(|score| score.is_nan()) {
                 let start = StartParts::of(self.request, finished, features);
-                let in_sample = start.scores(member, &start.values(&self.sources.source)?);
+                let in_sample = start.scores(member, &start.values(&self.sources.source)?, None);
                 for (score, in_sample) in scores.iter_mut().zip(in_sample).filter(|(score, _)| score.is_nan())
                 {
                     *score = in_sample;
@@ -384,6 +427,14 @@ impl StageRun<'_> {
         let logs_error = settings_of(self.parameters).logs_error(self.request);
         let metrics = if logs_error { vec![Metric::Rmse] } else { self.parameters.metrics.clone() };
         Parameters { metrics, ..self.parameters.clone() }
+    }
+}
+
+/// Returns the grade of a target that learns whether labels are at most a grade.
+fn at_most(target: &Target) -> Option<i32> {
+    match target {
+        Target::AtMost(grade) => Some(*grade),
+        Target::Labels | Target::Ordinal(_) => None,
     }
 }
 

@@ -61,17 +61,36 @@ impl StartParts {
     }
 
     /// Returns the scores of a member: the weighted parts of the start model, and its own parts with weight 1.
-    pub fn scores(&self, member: &MemberPlan, values: &[Vec<f64>]) -> Vec<f64> {
-        let mut scores = vec![self.intercept; values.first().map_or(0, Vec::len)];
+    /// `given` are scores to add, if there are any.
+    pub fn scores(&self, member: &MemberPlan, values: &[Vec<f64>], given: Option<&[f64]>) -> Vec<f64> {
+        let rows = values.first().map(Vec::len).or(given.map(<[f64]>::len));
+        let mut scores = vec![self.intercept; rows.unwrap_or(0)];
         for (number, (part, values)) in self.model.parts.iter().zip(values).enumerate() {
-            let weight = match self.weights.get(number) {
-                Some(weight) => *weight,
-                None if member.is_of(part) => 1.0,
-                None => continue,
-            };
-            add(&mut scores, weight, values);
+            if let Some(weight) = self.weight(member, number, part) {
+                add(&mut scores, weight, values);
+            }
+        }
+        if let Some(given) = given {
+            add(&mut scores, 1.0, given);
         }
         scores
+    }
+
+    /// Returns the model with these scores of a member, without given ones.
+    pub fn model_of(&self, member: &MemberPlan) -> Model {
+        let parts = self.model.parts.iter().enumerate().filter_map(|(number, part)| {
+            let weight = self.weight(member, number, part)?;
+            Some(Part { weight, ..part.clone() })
+        });
+        scoring_model(self.intercept, parts.collect(), &self.model.features)
+    }
+
+    /// Returns the weight of a part in the scores of a member; `None` if it is the part of another member.
+    fn weight(&self, member: &MemberPlan, number: usize, part: &Part) -> Option<f64> {
+        match self.weights.get(number) {
+            Some(weight) => Some(*weight),
+            None => member.is_of(part).then_some(1.0),
+        }
     }
 }
 
@@ -97,6 +116,7 @@ fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) ->
         configuration: String::new(),
         data: Vec::new(),
         rounds: 0,
+        start_scores: None,
         origin: Origin::default(),
     }
 }
@@ -104,6 +124,9 @@ fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) ->
 /// Returns the values of each part of a model for all rows of a source, in order. The rows are read once.
 pub fn values_on(source: &LabelledData, model: &Model) -> Result<Vec<Vec<f64>>> {
     let mut all = vec![Vec::new(); model.parts.len()];
+    if all.is_empty() {
+        return Ok(all);
+    }
     for reader in source.readers() {
         let values = part_values(reader, model)?;
         all.iter_mut().zip(values).for_each(|(all, values)| all.extend(values));

@@ -3,7 +3,7 @@
 
 use super::search::{EvaluatedWeights, equal_weights, evaluate, restart};
 use crate::config::{CoordinateAscentParameters, CoordinateAscentSettings, LearnerParameters};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, TrainRequest};
+use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
 use crate::linear::{
     LinearAlgorithm, LinearLearner, RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined,
 };
@@ -28,12 +28,13 @@ impl PartSettings for CoordinateAscentSettings {
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        start: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let CoordinateAscentParameters { metric, normalisation, .. } = self.learner;
         let kind = RankerKind { name: "Coordinate Ascent", metric, normalisation };
         let parameters = LearnerParameters::CoordinateAscent(self.learner.clone());
-        let (problem, validation) = problem(&kind, context, self, parameters, input, observer)?;
+        let (problem, validation) = problem(&kind, context, self, parameters, (input, start), observer)?;
         let start = equal_weights(problem.features());
         let algorithm =
             CoordinateAscent { request: context.request, settings: self, problem, start, best: None };

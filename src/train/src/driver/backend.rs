@@ -11,6 +11,8 @@ use planetree_base::error::Result;
 use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
+use planetree_metric::Mean;
+use planetree_model::model::Model;
 use std::sync::Arc;
 
 /// A backend that holds the rows of a training run in other processes.
@@ -26,31 +28,60 @@ pub trait Backend: Send + Sync {
         source: &LabelledData,
     ) -> Result<BinnedData>;
 
+    /// Begins a stage on the rows that were binned last. The parts that are created afterwards belong to it.
+    fn begin_stage(&self, parameters: &Parameters, data: &BinnedData);
+
     /// Creates the grower of a forest's trees.
-    fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
+    fn grower(&self, part: &RemotePart<'_, ForestSettings>) -> Result<Box<dyn TreeGrower>>;
 
     /// Creates the boosting worker for rows that have neither weights nor hessians.
-    fn plain_worker(
-        &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<i64>>;
+    fn plain_worker(&self, part: &RemotePart<'_, BoostSettings>) -> Result<Box<dyn BoostWorker<i64>>>;
 
     /// Creates the boosting worker for rows that have weights or hessians.
-    fn weighted_worker(
-        &self,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<[i64; 2]>>;
+    fn weighted_worker(&self, part: &RemotePart<'_, BoostSettings>)
+    -> Result<Box<dyn BoostWorker<[i64; 2]>>>;
+
+    /// Evaluates the training rows by the combined scores of all boosted parts of the stage. Returns `None` if the stage
+    /// has other parts.
+    fn evaluate(&self, combination: &Combination) -> Result<Option<Vec<Mean>>>;
 
     /// Runs a job on all rows. Returns its encoded result, merged over the shares of the data in order. Learners call
     /// [`run_job`] instead.
     fn run_job(&self, job: &EncodedJob<'_>) -> Result<Vec<u8>>;
+}
 
-    /// Frees the states that executors keep for this training run.
-    fn forget(&self);
+/// A part that a backend trains.
+pub struct RemotePart<'a, S> {
+    /// The parameters.
+    pub parameters: &'a S,
+    /// Bins, and the rows with the labels that the part learns.
+    pub data: &'a Arc<BinnedData>,
+    /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
+    pub at_most: Option<i32>,
+    /// The scores before the first round.
+    pub start: RemoteStart,
+}
+
+/// The scores of rows in other processes before the first round.
+#[derive(Debug, Clone)]
+pub enum RemoteStart {
+    /// The same score for all rows.
+    Constant(f64),
+    /// The scores of a model, which the other processes compute.
+    Model(Box<Model>),
+}
+
+/// How the scores of parts are combined and evaluated.
+#[derive(Debug, Clone)]
+pub struct Combination {
+    /// The metrics and their convention.
+    pub parameters: Parameters,
+    /// The grade up to which labels become 1, if labels are those of `target=at_most`.
+    pub at_most: Option<i32>,
+    /// The constant to which the weighted scores are added.
+    pub intercept: f64,
+    /// The weight of each part.
+    pub weights: Vec<f64>,
 }
 
 /// A histogram cell that backends support.
@@ -58,31 +89,25 @@ pub trait BackendCell: Cell {
     /// Creates the boosting worker of a backend for this cell type.
     fn worker(
         backend: &dyn Backend,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<Self>>;
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<Self>>>;
 }
 
 impl BackendCell for i64 {
     fn worker(
         backend: &dyn Backend,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<Self>> {
-        backend.plain_worker(parameters, data, base_score)
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<Self>>> {
+        backend.plain_worker(part)
     }
 }
 
 impl BackendCell for [i64; 2] {
     fn worker(
         backend: &dyn Backend,
-        parameters: &BoostSettings,
-        data: &Arc<BinnedData>,
-        base_score: f64,
-    ) -> Box<dyn BoostWorker<Self>> {
-        backend.weighted_worker(parameters, data, base_score)
+        part: &RemotePart<'_, BoostSettings>,
+    ) -> Result<Box<dyn BoostWorker<Self>>> {
+        backend.weighted_worker(part)
     }
 }
 
@@ -90,6 +115,8 @@ impl BackendCell for [i64; 2] {
 pub struct EncodedJob<'a> {
     /// The name of the job.
     pub name: &'static str,
+    /// The index of the part in its stage. Every part has a state of its own.
+    pub member: usize,
     /// The encoded job.
     pub job: &'a [u8],
     /// The encoded snapshot from which executors rebuild a lost state.
@@ -101,12 +128,13 @@ pub struct EncodedJob<'a> {
 /// Runs a job on all rows of a training run that a backend holds. The data must have been binned on the backend before.
 pub fn run_job<J: Job>(
     backend: &dyn Backend,
+    member: usize,
     job: &J,
     snapshot: &J::Snapshot,
     is_first: bool,
 ) -> Result<J::Partial> {
     let (job, snapshot) = (to_bytes(job), to_bytes(snapshot));
-    let answer = backend.run_job(&EncodedJob { name: J::NAME, job: &job, snapshot: &snapshot, is_first })?;
-    let partial: J::Partial = from_bytes(&answer)?;
+    let job = EncodedJob { name: J::NAME, member, job: &job, snapshot: &snapshot, is_first };
+    let partial: J::Partial = from_bytes(&backend.run_job(&job)?)?;
     if partial.is_valid() { Ok(partial) } else { Err(malformed()) }
 }

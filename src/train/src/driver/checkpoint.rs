@@ -64,6 +64,11 @@ impl CheckpointState {
         self.round.unwrap_or(model.rounds)
     }
 
+    /// Returns whether the checkpoint was written at the end of a stage, when the parts of the next one did not exist.
+    pub fn is_between_stages(&self, model: &Model) -> bool {
+        self.stage > 1 && self.round == Some(0) && self.first_part == model.parts.len()
+    }
+
     /// Returns the error for a part that began with other content than in this training run.
     pub fn started_otherwise(&self, request: &TrainRequest, part: usize) -> Error {
         let place = request.checkpoint.as_ref().map(|plan| plan.location.to_string()).unwrap_or_default();
@@ -181,9 +186,12 @@ fn difference(
     let is_same_start = model.intercept == expected.intercept
         && expected.parts.len() <= state.first_part
         && model.parts.get(..expected.parts.len()) == Some(&expected.parts[..])
-        && state.first_part < model.parts.len();
+        && (state.first_part < model.parts.len() || state.is_between_stages(model));
     if !is_same_start {
         return Some("it started from another model".to_owned());
+    }
+    if model.start_scores != expected.start_scores {
+        return Some("it started from other start scores".to_owned());
     }
     if let Some(difference) = setting_difference(&model.configuration, &expected.configuration) {
         return Some(difference);

@@ -27,7 +27,7 @@ pub trait Learner: Send {
     fn training_scores(&self) -> Option<&Scores>;
 
     /// Returns the scores of a validation set after a round, including the scores that the part started from.
-    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores>;
+    fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>>;
 
     /// Returns whether a round leaves threads idle on small data, so that several parts should be trained at the same
     /// time.

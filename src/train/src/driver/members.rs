@@ -1,6 +1,7 @@
 //! The parts that a stage trains side by side: one per class and run. They are combined into one score, by which rounds
 //! are judged.
 
+use super::backend::{Backend, Combination};
 use super::class_fit::{ClassFit, PartWeights};
 use super::learner::{Learner, PartUpdate};
 use super::log::LogValue;
@@ -33,7 +34,7 @@ pub struct Members<'a> {
     /// The constant to which the weighted scores of the parts are added.
     intercept: f64,
     validation: Vec<Arc<ValidationData>>,
-    training: Option<(Metrics, &'a [LabelledRows])>,
+    training: Option<TrainingRows<'a>>,
     /// How the weights of the parts are fitted after every round. `None` if the parts have fixed weights.
     fit: Option<ClassFit<'a>>,
 }
@@ -47,12 +48,20 @@ enum Split {
 
 impl Member<'_> {
     /// Returns the scores of some rows after a round, if the learner has them.
-    fn scores(&self, split: Split, round: u32) -> Option<Cow<'_, Scores>> {
-        match split {
+    fn scores(&self, split: Split, round: u32) -> Result<Option<Cow<'_, Scores>>> {
+        Ok(match split {
             Split::Training => self.learner.training_scores().map(Cow::Borrowed),
-            Split::Validation(set) => Some(self.learner.validation_scores(set, round)),
-        }
+            Split::Validation(set) => Some(self.learner.validation_scores(set, round)?),
+        })
     }
+}
+
+/// The training rows, which are evaluated by the combined scores of several parts.
+pub enum TrainingRows<'a> {
+    /// The rows are in this process.
+    Here(Metrics, &'a [LabelledRows]),
+    /// A backend holds the rows.
+    Remote(&'a dyn Backend, Box<Combination>),
 }
 
 impl<'a> Members<'a> {
@@ -61,7 +70,7 @@ impl<'a> Members<'a> {
         all: Vec<Member<'a>>,
         intercept: f64,
         validation: Vec<Arc<ValidationData>>,
-        training: Option<(Metrics, &'a [LabelledRows])>,
+        training: Option<TrainingRows<'a>>,
     ) -> Self {
         let (ended, best) = (vec![false; all.len()], all.iter().map(|_| None).collect());
         Members { all, ended, best, intercept, validation, training, fit: None }
@@ -130,19 +139,26 @@ impl<'a> Members<'a> {
         if self.all.len() == 1 {
             return self.first().evaluate(round);
         }
-        let weights = self.weights(round);
-        let combined = |rows: &[LabelledRows], split: Split| {
-            let terms: Vec<_> = weights.weights.iter().copied().zip(self.scores(split, round)?).collect();
-            Some(Scores::combined(rows, weights.intercept, &terms))
+        let weights = self.weights(round)?;
+        let combined = |rows: &[LabelledRows], split: Split| -> Result<Option<Scores>> {
+            let Some(scores) = self.scores(split, round)? else { return Ok(None) };
+            let terms: Vec<_> = weights.weights.iter().copied().zip(scores).collect();
+            Ok(Some(Scores::combined(rows, weights.intercept, &terms)))
         };
         let mut values = Vec::new();
-        if let Some((metrics, rows)) = &self.training
-            && let Some(scores) = combined(rows, Split::Training)
-        {
-            values.extend(LogValue::of_means("train", &metrics.evaluate(rows, &scores)));
-        }
+        let training = match &self.training {
+            None => None,
+            Some(TrainingRows::Here(metrics, rows)) => {
+                combined(rows, Split::Training)?.map(|scores| metrics.evaluate(rows, &scores))
+            }
+            Some(TrainingRows::Remote(backend, combination)) => {
+                let PartWeights { weights, intercept } = weights.clone();
+                backend.evaluate(&Combination { weights, intercept, ..(**combination).clone() })?
+            }
+        };
+        values.extend(LogValue::of_means("train", &training.unwrap_or_default()));
         for (number, set) in self.validation.iter().enumerate() {
-            let Some(scores) = combined(set.rows(), Split::Validation(number)) else { continue };
+            let Some(scores) = combined(set.rows(), Split::Validation(number))? else { continue };
             if let Some(row) = set.not_finite(&scores) {
                 return Err(diverged_on(&set.name, row, round));
             }
@@ -152,29 +168,33 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the scores of all parts after a round. `None` if a part has none.
-    fn scores(&self, split: Split, round: u32) -> Option<Vec<Cow<'_, Scores>>> {
-        self.all.iter().map(|member| member.scores(split, round)).collect()
+    fn scores(&self, split: Split, round: u32) -> Result<Option<Vec<Cow<'_, Scores>>>> {
+        let all = self.all.iter().map(|member| member.scores(split, round)).collect::<Result<Vec<_>>>()?;
+        Ok(all.into_iter().collect())
     }
 
     /// Returns the weights of the parts by which a round is judged: those that the model would have if it ended there.
-    fn weights(&self, round: u32) -> PartWeights {
-        self.fitted(round).unwrap_or_else(|| PartWeights {
+    fn weights(&self, round: u32) -> Result<PartWeights> {
+        Ok(self.fitted(round)?.unwrap_or_else(|| PartWeights {
             weights: self.all.iter().map(|member| member.part.weight).collect(),
             intercept: self.intercept,
-        })
+        }))
     }
 
     /// Fits the weights of the parts. `None` if they are not fitted, or if a learner has no scores to fit them on.
-    fn fitted(&self, round: u32) -> Option<PartWeights> {
-        let fit = self.fit.as_ref()?;
+    fn fitted(&self, round: u32) -> Result<Option<PartWeights>> {
+        let Some(fit) = &self.fit else { return Ok(None) };
         let mut splits = Vec::new();
         if let Some(rows) = fit.training {
-            splits.push((rows, self.scores(Split::Training, round)?));
+            let Some(scores) = self.scores(Split::Training, round)? else { return Ok(None) };
+            splits.push((rows, scores));
         }
         if fit.on_validation {
-            splits.push((self.validation.first()?.rows(), self.scores(Split::Validation(0), round)?));
+            let Some(set) = self.validation.first() else { return Ok(None) };
+            let Some(scores) = self.scores(Split::Validation(0), round)? else { return Ok(None) };
+            splits.push((set.rows(), scores));
         }
-        Some(fit.fit(&splits))
+        Ok(Some(fit.fit(&splits)))
     }
 
     /// Returns whether rounds are judged by fixed weights although the weights are fitted after training.

@@ -30,7 +30,7 @@ mod stage_input;
 mod strength;
 mod validation;
 
-pub use backend::{Backend, BackendCell, EncodedJob, run_job};
+pub use backend::{Backend, BackendCell, Combination, EncodedJob, RemotePart, RemoteStart, run_job};
 pub use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
@@ -40,17 +40,19 @@ pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub use learner::{Learner, LearnerOutputs, PartUpdate};
 pub use log::{BestRound, LogEntry, LogValue, write_rounds};
-pub use members::{Member, Members, diverged_on};
+pub use members::{Member, Members, TrainingRows, diverged_on};
 pub use memory::RowBytes;
 pub use metrics::Metrics;
 pub use open::{BinKey, Sources, check_labels, misfit, no_split, open_sources};
-pub use request::{CustomObjective, NamedData, TrainRequest};
+pub use request::{CustomObjective, GivenScores, NamedData, TrainRequest};
 pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
 pub use split_costs::{CostSettings, SplitCosts};
-pub use stage_input::{FeatureValues, MemberInput, PartSettings, SharedValues, StageContext, StartScores};
+pub use stage_input::{
+    FeatureValues, MemberInput, PartSettings, SharedValues, StageContext, StartScores, TrainingStart,
+};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub use validation::{ValidationData, ValidationSet, value_of};
 

@@ -5,7 +5,7 @@ use super::checkpoint::CheckpointPlan;
 use super::split_costs::CostSettings;
 use crate::config::{BoostSettings, ObjectiveParameters, TrainingPlan};
 use crate::objective::{Objective, objective};
-use planetree_base::storage::Location;
+use planetree_base::storage::{Digest, Location, RunningDigest};
 use planetree_metric::Metric;
 use planetree_model::model::Model;
 use std::path::PathBuf;
@@ -18,6 +18,28 @@ pub struct NamedData {
     pub name: String,
     /// The location of the dataset.
     pub location: Location,
+}
+
+/// Scores that boosting starts from, as they are given by the caller. They are not part of the trained model: its value
+/// is added to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenScores {
+    /// The score of each training row.
+    pub training: Vec<f64>,
+    /// The scores of each validation set, in the order of the request.
+    pub validation: Vec<Vec<f64>>,
+}
+
+impl GivenScores {
+    /// Returns a hash of all scores.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut digest = RunningDigest::new();
+        for scores in std::iter::once(&self.training).chain(&self.validation) {
+            digest.update(&(scores.len() as u64).to_le_bytes());
+            scores.iter().for_each(|score| digest.update(&score.to_bits().to_le_bytes()));
+        }
+        digest.digest()
+    }
 }
 
 /// A custom objective, which is implemented by the caller.
@@ -39,6 +61,8 @@ pub struct TrainRequest {
     pub plan: TrainingPlan,
     /// The model whose trees and scores the training run starts from. `None` starts without trees.
     pub start: Option<Model>,
+    /// The scores that boosting starts from, besides those of a model. `None` starts without them.
+    pub start_scores: Option<GivenScores>,
     /// Whether a forest computes out-of-bag scores, for the log and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
     pub out_of_bag: bool,
@@ -77,6 +101,7 @@ impl TrainRequest {
             validation: Vec::new(),
             plan: plan.into(),
             start: None,
+            start_scores: None,
             out_of_bag: false,
             strength: false,
             stream_to: None,

@@ -93,12 +93,13 @@ impl<'a> Training<'a> {
             observer.note(&format!("{}: no checkpoint yet; starting from scratch", plan.location));
             return Ok(training);
         };
-        let of_stage = match state.stage {
-            1 => String::new(),
-            stage => format!(" of stage {stage}"),
-        };
         let round = state.round_of(&model);
-        observer.note(&format!("resuming from round {round}{of_stage} of {}", plan.location));
+        let from = match state.stage {
+            stage if state.is_between_stages(&model) => format!("the beginning of stage {stage}"),
+            1 => format!("round {round}"),
+            stage => format!("round {round} of stage {stage}"),
+        };
+        observer.note(&format!("resuming from {from} of {}", plan.location));
         let configuration = std::mem::take(&mut training.model.configuration);
         training.model = Model { configuration, ..model };
         training.before = state.log.last().map_or(0.0, |entry| entry.seconds);
@@ -152,16 +153,23 @@ impl<'a> Training<'a> {
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
         let stop = self.run_rounds(&mut stage, is_resumed, &mut checkpoints, observer);
         if let (Err(Error::Interrupted), Some(checkpoints)) = (&stop, &mut checkpoints) {
-            self.write_checkpoint(checkpoints, stage.members)?;
+            self.write_checkpoint(checkpoints, Some(stage.members))?;
             return Err(checkpoints.stopped(self.model.rounds));
         }
-        self.end(&stop?, stage, observer)
+        let outputs = self.end(&stop?, stage, observer)?;
+        if let Some(checkpoints) = &mut checkpoints
+            && self.stage as usize <= self.request.plan.stages.len()
+        {
+            self.write_checkpoint(checkpoints, None)?;
+        }
+        Ok(outputs)
     }
 
     /// Adds the parts of a stage to the model, or continues those of a checkpoint. Returns whether it continues.
     fn begin(&mut self, stage: &mut Stage<'_, '_>, observer: &mut dyn Observer) -> Result<bool> {
         self.size = ModelSize::default();
-        let Some(state) = self.resumed.take() else {
+        let resumed = self.resumed.take().filter(|state| !state.is_between_stages(&self.model));
+        let Some(state) = resumed else {
             (self.stage, self.round, self.first_part) = (stage.number, 0, self.model.parts.len());
             self.model.parts.extend(stage.members.parts().cloned());
             self.file = self.model_file(stage)?;
@@ -239,7 +247,7 @@ impl<'a> Training<'a> {
             if let Some(checkpoints) = checkpoints
                 && checkpoints.is_due(round)
             {
-                self.write_checkpoint(checkpoints, stage.members)?;
+                self.write_checkpoint(checkpoints, Some(stage.members))?;
             }
         }
     }
@@ -288,15 +296,17 @@ impl<'a> Training<'a> {
         observer.round(self.round, stage.parameters.num_trees, &self.log[first..]);
     }
 
-    fn write_checkpoint(&self, checkpoints: &mut Checkpoints, members: &Members<'_>) -> Result<()> {
+    /// Writes a checkpoint. Between two stages, there are no parts in training.
+    fn write_checkpoint(&self, checkpoints: &mut Checkpoints, members: Option<&Members<'_>>) -> Result<()> {
+        let best = || members.iter().flat_map(|members| members.best());
         let state = CheckpointState {
             stage: self.stage,
             first_part: self.first_part,
             round: Some(self.round),
-            best: members.best().map(|(number, _)| number).collect(),
+            best: best().map(|(number, _)| number).collect(),
             log: self.log.clone(),
         };
-        let kept: Vec<PartFamily> = members.best().map(|(_, content)| content.clone()).collect();
+        let kept: Vec<PartFamily> = best().map(|(_, content)| content.clone()).collect();
         checkpoints.write(&self.model, &kept, &state)
     }
 
@@ -361,7 +371,11 @@ impl<'a> Training<'a> {
         }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
-            let start = if number == 1 { "the start model" } else { "the earlier stages" };
+            let start = match (number, &self.request.start) {
+                (1, Some(_)) => "the start model",
+                (1, None) => "the start scores",
+                _ => "the earlier stages",
+            };
             observer.note(&match best.round {
                 0 => format!("{of_stage}{prefix}none of {rounds} rounds is better than {start}"),
                 round => format!("{of_stage}{prefix}the best round is {round} of {rounds}"),

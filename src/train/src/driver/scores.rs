@@ -30,6 +30,16 @@ impl Scores {
         Scores { partitions }
     }
 
+    /// Returns the scores as lists by partition.
+    pub fn into_partitions(self) -> Vec<Vec<f64>> {
+        self.partitions
+    }
+
+    /// Returns the largest absolute score.
+    pub fn largest(&self) -> f64 {
+        self.partitions.iter().flatten().fold(0.0, |most, score| most.max(score.abs()))
+    }
+
     /// Returns all scores divided by a number.
     pub fn divided_by(&self, number: f64) -> Self {
         let divide = |scores: &Vec<f64>| scores.iter().map(|score| score / number).collect();

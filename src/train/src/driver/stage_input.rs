@@ -8,7 +8,7 @@ use super::scores::Scores;
 use super::validation::ValidationData;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
-use planetree_model::model::{ModelFeature, PartFamily, TreeEnsemble};
+use planetree_model::model::{Model, ModelFeature, PartFamily, TreeEnsemble};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything that the learners of a stage share.
@@ -51,12 +51,14 @@ impl SharedValues {
 
 /// What a part is trained on.
 pub struct MemberInput {
+    /// The index of the part in its stage.
+    pub number: usize,
     /// The parameters.
     pub settings: Box<dyn PartSettings>,
     /// The rows with the labels that the part learns.
     pub data: Arc<BinnedData>,
-    /// The scores that the part starts from. `None` if it starts from a constant or a feature.
-    pub start: Option<StartScores>,
+    /// The grade up to which these labels are 1, if they are those of a class. `None` if they are those of the data.
+    pub at_most: Option<i32>,
     /// The ensemble that the new trees are appended to, if the part extends one.
     pub extended: Option<TreeEnsemble>,
     /// Whether a forest computes out-of-bag scores.
@@ -65,11 +67,13 @@ pub struct MemberInput {
 
 /// The parameters that a part is trained with.
 pub trait PartSettings: Send + Sync {
-    /// Creates the learner of a part, and the content of the part before its first round.
+    /// Creates the learner of a part, and the content of the part before its first round. `start` are the scores that the
+    /// part starts from, or `None` if it starts from a constant or a feature.
     fn learner<'a>(
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        start: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)>;
 
@@ -84,7 +88,25 @@ pub trait PartSettings: Send + Sync {
 /// The scores of all rows before the first round.
 pub struct StartScores {
     /// The scores of the training rows.
-    pub training: Scores,
+    pub training: TrainingStart,
     /// The scores of each validation set.
     pub validation: Vec<Scores>,
+}
+
+impl StartScores {
+    /// Separates the scores of the training rows from those of the validation sets.
+    pub fn divided(scores: Option<Self>) -> (Option<TrainingStart>, Vec<Scores>) {
+        match scores {
+            Some(StartScores { training, validation }) => (Some(training), validation),
+            None => (None, Vec::new()),
+        }
+    }
+}
+
+/// The scores of the training rows before the first round.
+pub enum TrainingStart {
+    /// The scores.
+    Here(Scores),
+    /// The model that computes the scores of rows that a backend holds.
+    Remote(Box<Model>),
 }

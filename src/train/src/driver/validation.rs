@@ -6,7 +6,7 @@ use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, read_rows};
 use crate::config::Parameters;
 use crate::tree::CodedTree;
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_metric::Mean;
 use planetree_model::model::{Branch, Tree};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct ValidationData {
     /// The name in the log.
     pub name: String,
-    features: Features,
+    features: Arc<Features>,
     metrics: Metrics,
 }
 
@@ -55,7 +55,13 @@ impl ValidationData {
             rows.labels.iter_mut().for_each(|old| *old = label(*old));
         }
         let metrics = Metrics::new(parameters, features.rows())?;
-        Ok(ValidationData { name: name.to_owned(), metrics, features })
+        Ok(ValidationData { name: name.to_owned(), metrics, features: Arc::new(features) })
+    }
+
+    /// Returns the same rows with the metrics of other parameters.
+    pub fn with_metrics<L: Sync>(&self, parameters: &Parameters<L>) -> Result<Self> {
+        let metrics = Metrics::new(parameters, self.rows())?;
+        Ok(ValidationData { name: self.name.clone(), metrics, features: self.features.clone() })
     }
 
     /// Returns the labels and queries of all rows.
@@ -70,7 +76,9 @@ impl ValidationData {
 
     /// Frees the query ids, which are not needed for evaluation.
     pub fn forget_queries(&mut self) {
-        self.features.rows_mut().iter_mut().for_each(|rows| rows.query_keys = Vec::new());
+        if let Some(features) = Arc::get_mut(&mut self.features) {
+            features.rows_mut().iter_mut().for_each(|rows| rows.query_keys = Vec::new());
+        }
     }
 
     /// Returns the number of the first row whose score is not finite, counted from 1. `None` if all are finite.
@@ -95,7 +103,7 @@ impl ValidationSet {
 
     /// Adds the predictions of a tree to the scores of all rows.
     pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
-        match &self.data.features {
+        match &*self.data.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
             Features::Values { partitions, width, .. } => {
                 self.scores.add_values(|partition, row| {
@@ -118,7 +126,7 @@ impl ValidationSet {
         tree: &Tree,
         coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
     ) -> Result<Scores> {
-        let values = (0..self.rows().len()).into_par_iter().map(|partition| match &self.data.features {
+        let values = (0..self.rows().len()).into_par_iter().map(|partition| match &*self.data.features {
             Features::Coded(data) => coded(data, partition),
             Features::Values { partitions, width, .. } => {
                 Ok(partitions[partition].chunks_exact(*width).map(|row| value_of(tree, row)).collect())
@@ -129,24 +137,22 @@ impl ValidationSet {
 
     /// Computes scores query by query. `score` gets the feature values of a query, row by row, and the number of values
     /// per row. The set must have been loaded with its values.
-    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
-        let of_partition = |(rows, partition): (&LabelledRows, usize)| match &self.data.features {
-            Features::Coded(_) => vec![0.0; rows.len()],
-            Features::Values { partitions, width, .. } => {
-                let values = &partitions[partition];
-                let of_query = |query: std::ops::Range<usize>| {
-                    score(&values[query.start * width..query.end * width], *width)
-                };
-                rows.queries().flat_map(of_query).collect()
-            }
+    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Result<Scores> {
+        let Features::Values { rows, partitions, width } = &*self.data.features else {
+            return Err(Error::bug("validation", "a set without feature values is scored by query"));
         };
-        let rows = self.rows();
-        Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
+        let of_partition = |(rows, values): (&LabelledRows, &Vec<f32>)| {
+            let of_query = |query: std::ops::Range<usize>| {
+                score(&values[query.start * width..query.end * width], *width)
+            };
+            rows.queries().flat_map(of_query).collect()
+        };
+        Ok(Scores::of_partitions(rows.par_iter().zip(partitions).map(of_partition).collect()))
     }
 
     /// Returns the binned data if the set was loaded as codes.
     pub fn coded(&self) -> Option<&BinnedData> {
-        match &self.data.features {
+        match &*self.data.features {
             Features::Coded(data) => Some(data),
             Features::Values { .. } => None,
         }

@@ -9,8 +9,8 @@ use super::{OUT_OF_BAG, sample, trees_in_a_scan, values_of};
 use crate::bins::BinnedData;
 use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{
-    ForestTree, Learner, LearnerOutputs, LogValue, PartUpdate, Scores, SplitCosts, TrainRequest, TreeGrower,
-    TreeStrength, ValidationSet, misfit, no_split,
+    ForestTree, Learner, LearnerOutputs, LogValue, MemberInput, PartUpdate, RemotePart, RemoteStart, Scores,
+    SplitCosts, TrainRequest, TreeGrower, TreeStrength, ValidationSet, misfit, no_split,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -46,18 +46,24 @@ impl<'a> ForestLearner<'a> {
     pub fn new(
         request: &'a TrainRequest,
         parameters: &'a ForestSettings,
-        data: &'a BinnedData,
+        input: &'a MemberInput,
         validation: Vec<ValidationSet>,
         out_of_bag: Option<OutOfBag>,
         costs: Option<SplitCosts>,
     ) -> Result<Self> {
+        let data = &*input.data;
         let lanes = match parameters.learner.pairs_per_document {
             None => Some(CodeLanes::of(&data.binning.layout)),
             Some(_) => None,
         };
         let grower = match &request.backend {
             None => grower(parameters, data, request.histogram_bytes())?,
-            Some(backend) => backend.grower(parameters, data)?,
+            Some(backend) => backend.grower(&RemotePart {
+                parameters,
+                data: &input.data,
+                at_most: input.at_most,
+                start: RemoteStart::Constant(0.0),
+            })?,
         };
         let strength = request.strength.then(Vec::new);
         let mut grower = grower;
@@ -193,8 +199,8 @@ impl Learner for ForestLearner<'_> {
         None // a forest is trained on the labels and needs no scores of its rows
     }
 
-    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(self.validation[set].mean_scores(round))
+    fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Owned(self.validation[set].mean_scores(round)))
     }
 
     fn leaves_threads_idle(&self) -> bool {

@@ -24,8 +24,8 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts, StageContext, TrainRequest,
-    ValidationData, ValidationSet, value_of,
+    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts, StageContext, StartScores,
+    TrainRequest, ValidationData, ValidationSet, value_of,
 };
 use crate::objective::check_gains;
 use grower::grower;
@@ -82,11 +82,12 @@ impl PartSettings for ForestSettings {
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        start: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let parameters = self;
         let (request, data) = (context.request, &input.data);
-        if input.start.is_some() {
+        if start.is_some() {
             return Err(Error::usage(
                 "a forest cannot continue from a model: its trees are independent",
                 "remove --start-model, or set ensemble=boost",
@@ -96,9 +97,9 @@ impl PartSettings for ForestSettings {
         sample::check(parameters, &data.rows, &mut |text| observer.note(text))?;
         check_leaf_scores(parameters, data)?;
         note_clipped(parameters, context.sources.source.features(), observer);
-        let start =
+        let set =
             |set: &Arc<ValidationData>| ValidationSet::new(set.clone(), Scores::constant(set.rows(), 0.0));
-        let validation: Vec<ValidationSet> = context.validation.iter().map(start).collect();
+        let validation: Vec<ValidationSet> = context.validation.iter().map(set).collect();
         if request.strength {
             let check = |rows: &[LabelledRows], name: &str| {
                 check_gains(&parameters.learner.label_gain, rows).map_err(|problem| problem.at(name))
@@ -116,7 +117,7 @@ impl PartSettings for ForestSettings {
         };
         let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
         let costs = SplitCosts::new(request.costs.as_ref(), None, context.features, &request.place())?;
-        let learner = ForestLearner::new(request, parameters, data, validation, out_of_bag, costs)?;
+        let learner = ForestLearner::new(request, parameters, input, validation, out_of_bag, costs)?;
         Ok((PartFamily::Trees(part), Box::new(learner)))
     }
 
@@ -215,7 +216,7 @@ fn values_of(
     as_model: &Tree,
     lanes: Option<&CodeLanes>,
 ) -> Result<Scores> {
-    let Some(lanes) = lanes else { return Ok(wins_of(set, as_model)) };
+    let Some(lanes) = lanes else { return wins_of(set, as_model) };
     set.values(as_model, |data, partition| {
         let codes = data.all_codes(partition)?;
         let view = PartitionView::of(data, partition, &codes, lanes);
@@ -227,7 +228,7 @@ fn values_of(
 }
 
 /// Returns, for every document, the fraction of other documents in its query that it beats according to one tree.
-fn wins_of(set: &ValidationSet, tree: &Tree) -> Scores {
+fn wins_of(set: &ValidationSet, tree: &Tree) -> Result<Scores> {
     set.by_query(|documents, width| {
         win_rates(documents, width, |rows, chances| {
             let rows = rows.chunks_exact(width).zip(chances);

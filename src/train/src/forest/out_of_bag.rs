@@ -76,7 +76,7 @@ impl OutOfBag {
         let rows = self.documents.as_ref().map_or(&data.rows[..], ValidationSet::rows);
         let drawn = sample::draw(parameters, rows, tree);
         if let Some(documents) = &self.documents {
-            let values = wins_of(documents, &grown.to_model());
+            let values = wins_of(documents, &grown.to_model())?;
             for ((part, rows), partition) in self.partitions.iter_mut().zip(rows).zip(0..) {
                 out_of_bag(&drawn, rows).for_each(|row| part.add(row, values.partition(partition)[row]));
             }

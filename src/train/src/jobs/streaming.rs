@@ -1,27 +1,19 @@
-//! Job that builds streaming histograms, as in pGBRT (Tyree et al. 2011). Each worker builds histograms from its own
-//! rows. They are merged pairwise, on executors as far as possible, so that the amount of data that the driver receives
-//! depends neither on the number of rows nor on the number of workers.
+//! Step that builds streaming histograms, as in pGBRT (Tyree et al. 2011). Each worker builds histograms from its own
+//! rows. They are merged pairwise, on executors, so that the amount of data that the driver receives depends neither on
+//! the number of rows nor on the number of workers.
 
-use super::boost_share::BoostShare;
-use super::snapshot::TrainingSnapshot;
-use crate::driver::TreeStart;
-use crate::tree::{MergeTree, NodeHistograms, NodeId, NodeSplit, merge_histograms};
+use super::boost_job::BoostStep;
+use super::in_blocks;
+use super::member_share::MemberShare;
+use crate::tree::{MergeTree, NodeHistograms, NodeId, merge_histograms};
 use planetree_base::error::Result;
-use planetree_base::job::{Job, Partial, Shard};
+use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
-use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
 
-/// Applies the splits of a tree and computes the streaming histograms of nodes.
+/// Computes the streaming histograms of nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamLevel {
-    /// Number of trees that the scores must include.
-    pub trees: usize,
-    /// The inputs that the tree was started with.
-    pub start: TreeStart,
-    /// All splits of the tree so far.
-    pub splits: Vec<NodeSplit>,
     /// The nodes whose histograms are computed.
     pub wanted: Vec<NodeId>,
     /// The feature groups whose histograms are computed.
@@ -46,51 +38,15 @@ impl WorkerLevels {
     }
 }
 
-impl Job for StreamLevel {
+impl BoostStep for StreamLevel {
     const NAME: &'static str = "streaming";
-    type Data = LabelledData;
-    type State = Mutex<BoostShare>;
-    type Snapshot = TrainingSnapshot;
     type Partial = WorkerLevels;
 
-    fn prepare(
-        &self,
-        snapshot: Option<TrainingSnapshot>,
-        shard: &Shard<'_, LabelledData>,
-    ) -> Result<Option<Mutex<BoostShare>>> {
-        BoostShare::prepare(snapshot, shard)
-    }
-
-    fn state_bytes(state: &Mutex<BoostShare>) -> u64 {
-        BoostShare::bytes_of(state)
-    }
-
-    fn map(
-        &self,
-        state: &Mutex<BoostShare>,
-        shard: &Shard<'_, LabelledData>,
-    ) -> Result<Option<WorkerLevels>> {
-        Ok(self.map_blocks(state, shard, 1)?.and_then(|mut blocks| blocks.pop()))
-    }
-
     /// Each block has some of the feature groups.
-    fn map_blocks(
-        &self,
-        state: &Mutex<BoostShare>,
-        _: &Shard<'_, LabelledData>,
-        blocks: usize,
-    ) -> Result<Option<Vec<WorkerLevels>>> {
-        let Ok(mut share) = state.lock() else { return Ok(None) }; // an earlier request panicked
-        if !share.follow(self.trees, &self.start, &self.splits)? {
-            return Ok(None);
-        }
-        let mut groups = share.worker_histograms(self)?.into_iter();
-        let (count, blocks) = (self.groups.len(), blocks.clamp(1, self.groups.len().max(1)));
-        let block = |block: usize| {
-            let own = count * (block + 1) / blocks - count * block / blocks;
-            WorkerLevels { centroids: self.centroids, groups: groups.by_ref().take(own).collect() }
-        };
-        Ok(Some((0..blocks).map(block).collect()))
+    fn run(&self, share: &mut MemberShare, blocks: usize) -> Result<Vec<WorkerLevels>> {
+        let groups = share.worker_histograms(&self.groups, &self.wanted, self.centroids)?;
+        let block = |groups| WorkerLevels { centroids: self.centroids, groups };
+        Ok(in_blocks(groups, blocks).into_iter().map(block).collect())
     }
 }
 

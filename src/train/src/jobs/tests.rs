@@ -1,4 +1,4 @@
-use super::boost_share::AnyWorker;
+use super::member_share::MemberShare;
 use super::*;
 use crate::bins::{BinOptions, BinnedData};
 use crate::boost::{LocalWorker, RowGradients, WorkerState};
@@ -27,10 +27,11 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let following = || {
         let data = data();
         let state = state(&data.rows);
-        BoostShare::new(AnyWorker::Plain(LocalWorker::new(&boost, data, state)), 0)
+        MemberShare::plain(LocalWorker::new(&boost, data, state))
     };
     let mut first = following();
-    assert!(first.catch_up(0, None).unwrap());
+    let round = |trees| BoostProgress::Round { trees, last: None };
+    assert!(first.reach(&round(0)).unwrap());
     let (parts, _) = first.gradients(1).unwrap();
     assert_eq!(parts.len(), 4);
     let scale = GradientSummary::of_parts(&parts).scale(200);
@@ -49,9 +50,14 @@ fn a_share_built_anew_says_what_the_one_before_said() {
         },
     };
     let all = [split(0, 1, 9), split(1, 3, 4)];
-    let level = |share: &mut BoostShare, splits: &[NodeSplit], wanted: &[usize]| {
-        let follows = share.follow(0, &start, splits).unwrap();
-        follows.then(|| share.level(wanted, &start.groups, scale.count_bits, 1).unwrap())
+    let tree = |trees, splits: &[NodeSplit]| BoostProgress::Tree {
+        trees,
+        start: start.clone(),
+        splits: splits.to_vec(),
+    };
+    let level = |share: &mut MemberShare, splits: &[NodeSplit], wanted: &[usize]| {
+        let is_current = share.reach(&tree(0, splits)).unwrap();
+        is_current.then(|| share.level(wanted, &start.groups, 1).unwrap())
     };
     let root = level(&mut first, &[], &[0]);
     let second = level(&mut first, &all[..1], &[1]);
@@ -64,6 +70,6 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     assert_eq!(level(&mut following(), &all, &[3, 4]), third);
     assert_eq!(level(&mut following(), &[], &[0]), root);
     // A request that builds on missing trees is not executed.
-    assert!(!following().catch_up(2, None).unwrap());
-    assert!(!following().follow(2, &start, &[]).unwrap());
+    assert!(!following().reach(&round(2)).unwrap());
+    assert!(!following().reach(&tree(2, &[])).unwrap());
 }

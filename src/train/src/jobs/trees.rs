@@ -1,8 +1,8 @@
 //! Job that grows trees of a forest. Trees are independent of each other, so they are divided among executors, each of
 //! which holds all rows as codes.
 
-use super::map_labels;
 use super::snapshot::TrainingSnapshot;
+use super::{learned_labels, map_labels};
 use crate::bins::BinnedData;
 use crate::config::{ForestSettings, Parameters};
 use crate::driver::ForestTree;
@@ -13,6 +13,7 @@ use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Grows some trees of a forest, divided among workers. Each worker has its own shard, which contains only the
 /// worker's number, because every worker needs all rows.
@@ -22,16 +23,19 @@ pub struct GrowTrees {
     pub trees: Range<u32>,
     /// Number of workers.
     pub workers: usize,
+    /// The parameters of the forest as TOML.
+    pub parameters: String,
+    /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
+    pub at_most: Option<i32>,
 }
 
 /// Grown trees of a forest, in the order of their numbers.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrownTrees(pub Vec<ForestTree>);
 
-/// All rows of a training run as codes (bin numbers).
+/// All rows of a training run as codes (bin numbers), with the labels of the dataset.
 pub struct ForestData {
-    parameters: ForestSettings,
-    data: BinnedData,
+    data: Arc<BinnedData>,
     bytes: u64,
 }
 
@@ -63,9 +67,8 @@ impl Job for GrowTrees {
         let all: Vec<usize> = (0..shard.data.partitions()).collect();
         let mut data = BinnedData::of_partitions(shard.data, &all, snapshot.binning(&parameters))?;
         map_labels(&mut data.rows, &parameters, shard.data)?;
-        let forest = parameters.forest().ok_or_else(malformed)?.clone();
         let bytes = data.bytes()?;
-        Ok(Some(ForestData { parameters: parameters.with(forest), data, bytes }))
+        Ok(Some(ForestData { data: Arc::new(data), bytes }))
     }
 
     fn state_bytes(state: &ForestData) -> u64 {
@@ -78,7 +81,9 @@ impl Job for GrowTrees {
         if trees.is_empty() {
             return Ok(Some(GrownTrees(Vec::new())));
         }
-        Ok(Some(GrownTrees(grow_trees(&state.parameters, &state.data, trees)?)))
+        let parameters = Parameters::from_toml(&self.parameters)?;
+        let settings: ForestSettings = parameters.with(parameters.forest().ok_or_else(malformed)?.clone());
+        Ok(Some(GrownTrees(grow_trees(&settings, &learned_labels(&state.data, self.at_most), trees)?)))
     }
 }
 
@@ -102,7 +107,7 @@ mod tests {
     #[test]
     fn every_tree_is_dealt_once() {
         for (trees, workers) in [(1..9, 3), (5..6, 4), (1..101, 7)] {
-            let job = GrowTrees { trees: trees.clone(), workers };
+            let job = GrowTrees { trees: trees.clone(), workers, parameters: String::new(), at_most: None };
             let dealt: Vec<u32> = (0..workers).flat_map(|worker| job.of_worker(worker)).collect();
             assert_eq!(dealt, trees.collect::<Vec<_>>());
         }

@@ -62,6 +62,7 @@ impl WorkerShares {
 }
 
 /// The workers of a share, together with the places of their rows.
+#[derive(Debug, Clone)]
 pub struct OwnWorkers {
     /// The rows of all workers.
     pub bounds: WorkerBounds,

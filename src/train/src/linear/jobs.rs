@@ -1,11 +1,12 @@
 //! Jobs that train linear models. All of them work on [`LinearRows`]: the rows of the row groups of one executor with
 //! the values of their features. The rows do not change from round to round, so a lost state is rebuilt from the dataset
-//! alone.
+//! and the start of the training run.
 
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::{FeatureRange, LinearRows};
 use super::sums::FixedSums;
-use crate::config::{LinearLoss, Parameters};
+use crate::config::{LinearLoss, Parameters, Target};
+use crate::jobs::start_scores;
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::{Partial, Shard};
@@ -81,12 +82,36 @@ impl ShareMeans {
     }
 }
 
-/// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML. Executors open datasets without
-/// parameters, so labels are not mapped yet.
-pub fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
-    let Some(parameters) = snapshot else { return Ok(None) };
+/// What executors read their rows by, besides the dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearSnapshot {
+    /// The parameters as TOML.
+    pub parameters: String,
+    /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
+    pub at_most: Option<i32>,
+    /// The content of the file of the model whose scores training starts from. `None` if it starts without scores.
+    pub start: Option<Bytes>,
+}
+
+/// Finds the largest absolute score that training starts from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearOffset;
+
+/// The largest absolute value of some numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Largest(pub f64);
+
+/// Reads the rows of a shard. Executors open datasets without parameters, so labels are not mapped yet.
+pub fn read_rows(
+    snapshot: Option<LinearSnapshot>,
+    shard: &Shard<'_, LabelledData>,
+) -> Result<Option<LinearRows>> {
+    let Some(LinearSnapshot { parameters, at_most, start }) = snapshot else { return Ok(None) };
     let parameters = Parameters::from_toml(&parameters)?;
-    LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref()).map(Some)
+    let rows = LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref())?;
+    let offsets = start.map(|model| start_scores(&model, shard)).transpose()?;
+    let target = at_most.map_or(Target::Labels, Target::AtMost);
+    rows.learning(&target, offsets, &parameters).map(Some)
 }
 
 /// Implements a job on [`LinearRows`].
@@ -96,12 +121,12 @@ macro_rules! linear_job {
             const NAME: &'static str = $name;
             type Data = planetree_data::source::LabelledData;
             type State = $crate::linear::LinearRows;
-            type Snapshot = String;
+            type Snapshot = $crate::linear::LinearSnapshot;
             type Partial = $partial;
 
             fn prepare(
                 &self,
-                snapshot: Option<String>,
+                snapshot: Option<Self::Snapshot>,
                 shard: &planetree_base::job::Shard<'_, Self::Data>,
             ) -> planetree_base::error::Result<Option<Self::State>> {
                 $crate::linear::read_rows(snapshot, shard)
@@ -132,6 +157,14 @@ linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     let totals = rows.sums(&job.plan, &job.loss, &job.point);
     LinearTotals { sums: totals.sums, means: ShareMeans::new(&totals.means) }
 });
+linear_job!(LinearOffset, "linear_offset", Largest, |_job, rows| Largest(rows.largest_offset()));
+
+impl Partial for Largest {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.0 = self.0.max(other.0);
+        Ok(())
+    }
+}
 
 impl Partial for FeatureRanges {
     fn merge(&mut self, other: Self) -> Result<()> {

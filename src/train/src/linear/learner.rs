@@ -68,8 +68,8 @@ impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
         None // the rows are scored where they are, which may be another process
     }
 
-    fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(self.validation.scores(&self.algorithm.function(), set))
+    fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Owned(self.validation.scores(&self.algorithm.function(), set)?))
     }
 
     fn leaves_threads_idle(&self) -> bool {

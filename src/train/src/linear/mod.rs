@@ -27,7 +27,10 @@ mod sums;
 mod tests;
 mod validation;
 
-pub use jobs::{FeatureRanges, LinearMoments, LinearRanges, LinearSums, LinearTotals, ShareMeans};
+pub use jobs::{
+    FeatureRanges, LinearMoments, LinearOffset, LinearRanges, LinearSnapshot, LinearSums, LinearTotals,
+    ShareMeans,
+};
 pub(crate) use jobs::{linear_job, read_rows};
 pub(crate) use learner::{LinearAlgorithm, LinearLearner};
 pub use plan::{LinearPoint, PlannedFeature, StandardPlan};

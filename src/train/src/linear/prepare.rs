@@ -1,7 +1,7 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
 use super::descent::LossDescent;
-use super::jobs::{LinearMoments, LinearRanges};
+use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
@@ -11,9 +11,11 @@ use super::sums::SumScale;
 use super::validation::LinearValidation;
 use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters, Parameters};
 use crate::driver::{
-    FeatureValues, Learner, MemberInput, Observer, PartSettings, StageContext, TrainRequest, mean_of,
+    FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
+    TrainRequest, TrainingStart, mean_of,
 };
 use crate::objective::objective;
+use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
@@ -29,14 +31,16 @@ impl PartSettings for LinearSettings {
         &'a self,
         context: &StageContext<'a>,
         input: &'a MemberInput,
+        given: Option<StartScores>,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let request = context.request;
-        let start =
-            start_score(self, &input.data.rows, input).map_err(|problem| problem.at(request.place()))?;
+        let start = start_score(self, &input.data.rows, given.is_some())
+            .map_err(|problem| problem.at(request.place()))?;
+        let (training, validation) = StartScores::divided(given);
         let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
-        let jobs = jobs(context, self, snapshot, input)?;
-        let plan = plan(context, self.learner.normalisation, input, &jobs, observer)?;
+        let (jobs, offset) = jobs(context, self, snapshot, input, training)?;
+        let plan = plan(context, self.learner.normalisation, input, offset, &jobs, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
         let problem = Problem {
@@ -45,7 +49,7 @@ impl PartSettings for LinearSettings {
             metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
         let algorithm = LossDescent { request, problem, jobs, function: function.clone(), current: None };
-        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, input) };
+        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
 
@@ -63,42 +67,51 @@ impl PartSettings for LinearSettings {
 fn start_score(
     settings: &LinearSettings,
     rows: &[LabelledRows],
-    input: &MemberInput,
+    has_start: bool,
 ) -> Result<f64, crate::objective::LabelProblem> {
     let LinearLoss::Logistic { relevant_from } = settings.learner.loss else {
-        return Ok(if input.start.is_some() { 0.0 } else { mean_of(rows, |label| label) });
+        return Ok(if has_start { 0.0 } else { mean_of(rows, |label| label) });
     };
     let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
     let Some(logistic) = logistic else { return Ok(0.0) };
     logistic.check(rows)?;
     let relevant = |label: f32| if logistic.is_relevant(label) { 1.0 } else { 0.0 };
-    Ok(if input.start.is_some() { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
+    Ok(if has_start { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
 /// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
-/// as TOML, for other processes.
+/// as TOML, for other processes. Also returns the largest absolute score that training starts from.
 pub fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
     snapshot: impl FnOnce() -> String,
     input: &'a MemberInput,
-) -> Result<LinearJobs<'a>> {
+    start: Option<TrainingStart>,
+) -> Result<(LinearJobs<'a>, f64)> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
     if let Some(backend) = &request.backend {
-        return Ok(LinearJobs::remote(&**backend, snapshot()));
+        let start = match start {
+            Some(TrainingStart::Remote(model)) => Some(Bytes(model.to_bytes()?)),
+            _ => None,
+        };
+        let has_start = start.is_some();
+        let snapshot = LinearSnapshot { parameters: snapshot(), at_most: input.at_most, start };
+        let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
+        let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
+        return Ok((jobs, offset));
     }
-    // The labels may be those of a class.
-    let offsets = move |partitions: std::ops::Range<usize>| {
-        let start = input.start.as_ref()?;
-        Some(partitions.map(|partition| start.training.partition(partition).to_vec()).collect())
+    let start = match start {
+        Some(TrainingStart::Here(scores)) => Some(scores),
+        _ => None,
     };
+    let offset = start.as_ref().map_or(0.0, Scores::largest);
     let read_values = move |partitions: std::ops::Range<usize>| {
         let read = LinearRows::read(source, &partitions.collect::<Vec<usize>>(), settings, None)?;
         Ok(read.values().clone())
     };
-    let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>| {
-        let rows = &input.data.rows[partitions.clone()];
-        LinearRows::with_values(rows, values, offsets(partitions), settings)
+    // The labels may be those of a class.
+    let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>, offsets| {
+        LinearRows::with_values(&input.data.rows[partitions], values, offsets, settings)
     };
     let bytes = 4 * source.values_count();
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
@@ -106,13 +119,15 @@ pub fn jobs<'a, L: Sync>(
     if fits {
         let all = 0..source.partitions();
         let values = context.values.get_or_read(|| read_values(all.clone()))?;
-        return Ok(LinearJobs::Memory { source, rows: rows(all, values)? });
+        let rows = rows(all, values, start.map(Scores::into_partitions))?;
+        return Ok((LinearJobs::Memory { source, rows }, offset));
     }
     let read = move |partition: usize| {
         let partitions = partition..partition + 1;
-        rows(partitions.clone(), read_values(partitions)?)
+        let offsets = start.as_ref().map(|start| vec![start.partition(partition).to_vec()]);
+        rows(partitions.clone(), read_values(partitions)?, offsets)
     };
-    Ok(LinearJobs::Streamed { source, read: Box::new(read) })
+    Ok((LinearJobs::Streamed { source, read: Box::new(read) }, offset))
 }
 
 /// Finds the ranges, means and deviations of all features.
@@ -120,6 +135,7 @@ pub fn plan(
     context: &StageContext<'_>,
     normalisation: FeatureNormalisation,
     input: &MemberInput,
+    offset: f64,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
@@ -135,14 +151,12 @@ pub fn plan(
     let planned = |feature: usize| PlannedFeature::new(feature as u32, context.features[feature].fill);
     let labels = rows.iter().flat_map(|rows| &rows.labels);
     let largest = |most: f64, number: f64| most.max(number.abs());
-    let offsets =
-        input.start.iter().flat_map(|start| (0..rows.len()).map(move |part| start.training.partition(part)));
     let mut plan = StandardPlan {
         normalisation,
         features: numeric.map(planned).collect(),
         weight: total_weight(rows),
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
-        offset: offsets.flatten().copied().fold(0.0, largest),
+        offset,
         all_features: source.features() as u32,
     };
     if plan.weight <= 0.0 {

@@ -6,7 +6,7 @@ use super::runner::LinearJobs;
 use super::validation::LinearValidation;
 use super::{jobs, plan};
 use crate::config::{LearnerParameters, Parameters};
-use crate::driver::{MemberInput, Observer, StageContext};
+use crate::driver::{MemberInput, Observer, StageContext, StartScores};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
 use planetree_metric::{Mean, Metric};
@@ -53,7 +53,7 @@ pub fn problem<'a, L: Sync + Clone>(
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
     learner: LearnerParameters,
-    input: &'a MemberInput,
+    (input, start): (&'a MemberInput, Option<StartScores>),
     observer: &mut dyn Observer,
 ) -> Result<(RankingProblem<'a>, LinearValidation)> {
     check(context, input)?;
@@ -62,15 +62,16 @@ pub fn problem<'a, L: Sync + Clone>(
         observer.note(&format!("{} does not use the weights of rows", kind.name));
     }
     let snapshot = || settings.with(learner).to_toml();
-    let jobs = jobs(context, settings, snapshot, input)?;
+    let (training, validation) = StartScores::divided(start);
+    let (jobs, offset) = jobs(context, settings, snapshot, input, training)?;
     let target = RankingTarget {
-        plan: plan(context, kind.normalisation, input, &jobs, observer)?,
+        plan: plan(context, kind.normalisation, input, offset, &jobs, observer)?,
         metric: kind.metric.to_string(),
         convention: settings.convention.to_string(),
         queries: rows.iter().map(|rows| rows.queries().count() as u64).sum(),
     };
     let metrics = settings.metrics.iter().map(|metric| Mean::new(*metric)).collect();
-    Ok((RankingProblem { target, jobs, metrics }, LinearValidation::new(context, input)))
+    Ok((RankingProblem { target, jobs, metrics }, LinearValidation::new(context, validation)))
 }
 
 /// Returns an error if all documents of every query have the same label.

@@ -6,7 +6,7 @@ use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::ranking::RankingCache;
 use super::sums::{FixedSums, SumScale};
 use crate::bins::rows_of;
-use crate::config::{LinearLoss, Parameters};
+use crate::config::{LinearLoss, Parameters, Target};
 use crate::driver::{FeatureValues, Metrics, Scores};
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
@@ -85,6 +85,28 @@ impl LinearRows {
     /// Returns the values of all features.
     pub fn values(&self) -> &Arc<FeatureValues> {
         &self.values
+    }
+
+    /// Replaces the labels by those of a target, and adds the scores that training starts from.
+    pub fn learning<L: Sync>(
+        mut self,
+        target: &Target,
+        offsets: Option<Vec<Vec<f64>>>,
+        parameters: &Parameters<L>,
+    ) -> Result<Self> {
+        self.offsets = offsets;
+        if *target != Target::Labels {
+            let labels = self.rows.iter_mut().flat_map(|rows| &mut rows.labels);
+            labels.for_each(|label| *label = target.label(*label));
+            self.metrics = Metrics::new(parameters, &self.rows)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the largest absolute score that training starts from.
+    pub fn largest_offset(&self) -> f64 {
+        let offsets = self.offsets.iter().flatten().flatten();
+        offsets.fold(0.0, |most, offset| most.max(offset.abs()))
     }
 
     /// Returns the approximate memory in bytes.

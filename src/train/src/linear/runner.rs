@@ -1,5 +1,6 @@
 //! Runs the jobs of linear models: in this process, or on the executors of a cluster.
 
+use super::jobs::LinearSnapshot;
 use super::rows::LinearRows;
 use crate::driver::{Backend, run_job};
 use planetree_base::error::Result;
@@ -29,23 +30,25 @@ pub enum LinearJobs<'a> {
     Remote {
         /// The processes.
         backend: &'a dyn Backend,
-        /// The parameters as TOML, which executors rebuild their states from.
-        snapshot: String,
+        /// The index of the part in its stage.
+        member: usize,
+        /// What executors rebuild their states from.
+        snapshot: LinearSnapshot,
         /// Whether no job has run yet.
         is_first: AtomicBool,
     },
 }
 
 impl<'a> LinearJobs<'a> {
-    /// Runs jobs on the processes of a backend. `snapshot` has the parameters as TOML.
-    pub fn remote(backend: &'a dyn Backend, snapshot: String) -> Self {
-        LinearJobs::Remote { backend, snapshot, is_first: AtomicBool::new(true) }
+    /// Runs jobs on the processes of a backend. `member` is the index of the part in its stage.
+    pub fn remote(backend: &'a dyn Backend, member: usize, snapshot: LinearSnapshot) -> Self {
+        LinearJobs::Remote { backend, member, snapshot, is_first: AtomicBool::new(true) }
     }
 
     /// Runs a job on all rows.
     pub fn run<J>(&self, job: &J) -> Result<J::Partial>
     where
-        J: Job<Data = LabelledData, State = LinearRows, Snapshot = String>,
+        J: Job<Data = LabelledData, State = LinearRows, Snapshot = LinearSnapshot>,
     {
         interrupt::check()?;
         let map = |source: &LabelledData, rows: &LinearRows, parts: &[usize]| {
@@ -67,21 +70,10 @@ impl<'a> LinearJobs<'a> {
                 }
                 total.ok_or_else(malformed)
             }
-            LinearJobs::Remote { backend, snapshot, is_first } => {
+            LinearJobs::Remote { backend, member, snapshot, is_first } => {
                 let is_first = is_first.swap(false, Ordering::Relaxed);
-                run_job(*backend, job, snapshot, is_first)
+                run_job(*backend, *member, job, snapshot, is_first)
             }
-        }
-    }
-}
-
-impl Drop for LinearJobs<'_> {
-    /// Tells executors to release the rows. If the message is lost, they release them after a timeout.
-    fn drop(&mut self) {
-        if let LinearJobs::Remote { backend, is_first, .. } = self
-            && !*is_first.get_mut()
-        {
-            backend.forget();
         }
     }
 }

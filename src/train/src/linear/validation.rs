@@ -1,6 +1,6 @@
 //! Scores validation sets by linear functions, and logs metrics.
 
-use crate::driver::{LogValue, MemberInput, Scores, StageContext, ValidationSet};
+use crate::driver::{LogValue, Scores, StageContext, ValidationSet};
 use fearless_simd::Level;
 use planetree_base::error::{Error, Result};
 use planetree_metric::Mean;
@@ -15,32 +15,33 @@ pub struct LinearValidation {
 }
 
 impl LinearValidation {
-    /// Takes the validation sets of a stage.
-    pub fn new(context: &StageContext<'_>, input: &MemberInput) -> Self {
-        let sets = context.validation.iter().enumerate().map(|(number, set)| {
-            let start = input.start.as_ref().map(|start| start.validation[number].clone());
-            ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
+    /// Takes the validation sets of a stage, with the scores that they start from, if there are any.
+    pub fn new(context: &StageContext<'_>, start: Vec<Scores>) -> Self {
+        let mut start = start.into_iter();
+        let sets = context.validation.iter().map(|set| {
+            let start = start.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
+            ValidationSet::new(set.clone(), start)
         });
         LinearValidation { features: context.features.to_vec(), sets: sets.collect() }
     }
 
     /// Returns the scores of a validation set.
-    pub fn scores(&self, function: &LinearFunction, set: usize) -> Scores {
+    pub fn scores(&self, function: &LinearFunction, set: usize) -> Result<Scores> {
         let (scorer, set) = (function.scorer(&self.features, Level::new()), &self.sets[set]);
         let mut scores = set.by_query(|values, width| {
             let mut scores = vec![0.0; values.len() / width.max(1)];
             scorer.score(RowValues::Matrix { values, width }, &mut scores);
             scores
-        });
+        })?;
         scores.add_values(|partition, row| set.scores().partition(partition)[row]);
-        scores
+        Ok(scores)
     }
 
     /// Returns the values to log after a round. `means` are the metrics of the training rows.
     pub fn log(&self, function: &LinearFunction, means: &[Mean], round: u32) -> Result<Vec<LogValue>> {
         let mut values: Vec<LogValue> = LogValue::of_means("train", means).collect();
         for (number, set) in self.sets.iter().enumerate() {
-            let scores = self.scores(function, number);
+            let scores = self.scores(function, number)?;
             if let Some(row) = set.data.not_finite(&scores) {
                 return Err(Error::Untrainable(Box::new(Error::usage(
                     format_args!(

@@ -26,7 +26,7 @@ mod workers;
 pub use carry::{CarriedRoot, carrying_pays};
 pub use cell::{Cell, GradientSums, Scale, round, whole};
 pub use coded::{CodedRouter, CodedTree, Cover, split_of_model};
-pub use exact::ExactSplits;
+pub use exact::{ExactSplits, GroupNodes, LocalSums, ValueList};
 pub use features::FeatureChoice;
 pub use finder::{GrowContext, OpenNode, SplitFinder};
 pub use frontier::Order;

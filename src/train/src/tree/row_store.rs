@@ -2,6 +2,7 @@
 //! rows to nodes and returns sums over nodes. The sums of several stores can be added up.
 
 use super::cell::Cell;
+use super::exact::{GroupNodes, ValueList};
 use super::finder::{GrowContext, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
 use super::rows::{AT_A_TIME, NodeId, NodeSplit, RowEntry, RowSets};
@@ -39,6 +40,12 @@ pub trait RowStore<C: Cell> {
         _groups: &[usize],
         _nodes: &[NodeId],
     ) -> Result<Option<Vec<NodeHistograms>>> {
+        Ok(None)
+    }
+
+    /// Returns the sums of nodes by code, by feature group and, for each, by node. Returns `None` if
+    /// the rows are in this process.
+    fn value_sums(&mut self, _wanted: &[GroupNodes]) -> Result<Option<Vec<Vec<ValueList<C>>>>> {
         Ok(None)
     }
 

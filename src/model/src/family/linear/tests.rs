@@ -43,6 +43,7 @@ fn random_model(seed: u64, features: usize, normalisation: FeatureNormalisation)
         configuration: String::new(),
         data: Vec::new(),
         rounds: 1,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -3,12 +3,16 @@
 use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
 use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part, PartRole};
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::Digest;
 use planetree_data::table::TableReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The current version of the file format.
+/// The version of the file format.
 const FORMAT: u32 = 2;
+/// The version of models that were trained from start scores. Earlier versions of planetree, which do not know such
+/// models, refuse them.
+const WITH_START_SCORES: u32 = 3;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 /// Metadata key of the header.
@@ -23,6 +27,8 @@ struct Header {
     configuration: String,
     data: Vec<DatasetRecord>,
     rounds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start_scores: Option<Digest>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,13 +97,14 @@ pub fn header_text(
         settings: part.family.settings(),
     };
     serde_json::to_string(&Header {
-        format: FORMAT,
+        format: if model.start_scores.is_some() { WITH_START_SCORES } else { FORMAT },
         intercept: model.intercept,
         parts: model.parts.iter().zip(rows).map(part).collect(),
         features: features.to_vec(),
         configuration: model.configuration.clone(),
         data: model.data.clone(),
         rounds: model.rounds,
+        start_scores: model.start_scores,
     })
 }
 
@@ -116,7 +123,7 @@ pub fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Re
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             Ok(ReadHeader { model: without_parts(header), rows: None, has_parts: false })
         }
-        FORMAT => {
+        FORMAT | WITH_START_SCORES => {
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             with_parts(header, table, invalid)
         }
@@ -153,6 +160,7 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
         configuration: header.configuration,
         data: header.data,
         rounds: header.rounds,
+        start_scores: header.start_scores,
         origin: Origin::default(),
     };
     Ok(ReadHeader { model, rows: Some(rows), has_parts: true })
@@ -172,6 +180,7 @@ fn without_parts(header: HeaderWithoutParts) -> Model {
         configuration: header.configuration,
         data: header.data,
         rounds: header.rounds,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -90,6 +90,7 @@ pub(crate) fn random_model(shape: &RandomModel) -> Model {
         configuration: String::new(),
         data: Vec::new(),
         rounds: shape.trees as u32,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
         configuration: String::new(),
         data: Vec::new(),
         rounds: used.len() as u32,
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -58,6 +58,7 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Mode
         features,
         configuration: String::new(),
         data: Vec::new(),
+        start_scores: None,
         origin: Origin::default(),
     }
 }

@@ -445,14 +445,10 @@ impl LearnerConfig for BoostParameters {
 
     fn refuses_cluster(&self, _has_extras: bool) -> Option<&'static str> {
         match &self.objective {
-            _ if self.candidates == BoostCandidates::Exact => Some("a model with exact candidates"),
             ObjectiveParameters::Pairwise(pairwise)
                 if matches!(pairwise.loss, PairwiseLoss::Logistic { unbiased: true, .. }) =>
             {
                 Some("an unbiased objective")
-            }
-            _ if matches!(self.base_score, BaseScore::Feature(_)) => {
-                Some("a model initialised from a feature")
             }
             _ => None,
         }

@@ -59,8 +59,8 @@ impl Learner for Counter {
         None
     }
 
-    fn validation_scores(&self, _set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(Scores::of_partitions(Vec::new()))
+    fn validation_scores(&self, _set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
+        Ok(Cow::Owned(Scores::of_partitions(Vec::new())))
     }
 
     fn leaves_threads_idle(&self) -> bool {
@@ -104,6 +104,7 @@ fn run(
         configuration: request.configuration(),
         data: Vec::new(),
         rounds: 0,
+        start_scores: None,
         origin: Origin::default(),
     };
     let mut training = Training::open(request, model, PhaseSeconds::default(), &mut Silent)?;
@@ -143,7 +144,7 @@ impl Learner for Borrowed<'_> {
         self.0.training_scores()
     }
 
-    fn validation_scores(&self, set: usize, round: u32) -> Cow<'_, Scores> {
+    fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>> {
         self.0.validation_scores(set, round)
     }
 
