@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
-pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 7");
+pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 8");
 
 /// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]

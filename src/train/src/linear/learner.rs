@@ -15,6 +15,9 @@ pub struct LinearLearner<'a> {
     pub request: &'a TrainRequest,
     pub problem: Problem<'a>,
     pub jobs: LinearJobs<'a>,
+    /// The factors of half the squared weights of SVMs, one per round, each of which finds the minimum. Empty for other
+    /// models, of which a round is a step.
+    pub penalties: Vec<f64>,
     /// The features of the model.
     pub features: Vec<ModelFeature>,
     /// The validation sets with the scores that training started from.
@@ -69,6 +72,13 @@ impl Learner for LinearLearner<'_> {
         let Some(current) = &self.current else {
             return Err(Error::bug("linear", "the learner was not started"));
         };
+        if !self.penalties.is_empty() {
+            let Some(penalty) = self.penalties.get(round as usize - 1) else { return Ok(None) };
+            self.problem.lambda = *penalty;
+            let next = self.problem.minimise(&self.jobs, current.function.clone())?;
+            self.current = Some(next);
+            return Ok(Some(PartUpdate::Whole(PartFamily::Linear(self.function().clone()))));
+        }
         match self.problem.improve(&self.jobs, current)? {
             Some(next) => self.current = Some(next),
             // The first round is always kept, even if no feature helps.
@@ -118,7 +128,10 @@ impl Learner for LinearLearner<'_> {
     }
 
     fn end_note(&self, rounds: u32) -> String {
-        format!("converged after {rounds} rounds")
+        match self.penalties.len() {
+            0 | 1 => format!("converged after {rounds} rounds"),
+            values => format!("all {values} values of svm_c were tried"),
+        }
     }
 
     fn no_split(&self) -> Error {

@@ -4,10 +4,13 @@ use super::jobs::{LinearMoments, LinearRanges};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
-use super::rows::LinearRows;
+use super::rank::pair_count;
+use super::rows::{LinearRows, query_weight};
 use super::runner::LinearJobs;
 use super::sums::SumScale;
-use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters};
+use crate::config::{
+    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, SVM_COSTS,
+};
 use crate::driver::{
     Learner, MemberInput, Observer, PartSettings, Scores, StageContext, TrainRequest, ValidationSet, mean_of,
 };
@@ -40,14 +43,20 @@ impl PartSettings for LinearSettings {
             let start = input.start.as_ref().map(|start| start.validation[number].clone());
             ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
         });
+        let penalties = penalties(settings, &plan);
         let learner = LinearLearner {
             request,
             problem: Problem {
                 plan,
-                parameters: &settings.learner,
+                loss: &settings.learner.loss,
+                lambda: match settings.learner.penalty {
+                    LinearPenalty::Lambda(lambda) => lambda,
+                    LinearPenalty::Cost(_) => penalties.first().copied().unwrap_or_default(),
+                },
                 metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
             },
             jobs,
+            penalties,
             features: context.features.to_vec(),
             validation: sets.collect(),
             function: function.clone(),
@@ -72,14 +81,19 @@ fn start_score(
     rows: &[LabelledRows],
     input: &MemberInput,
 ) -> Result<f64, crate::objective::LabelProblem> {
-    let LinearLoss::Logistic { relevant_from } = settings.learner.loss else {
-        return Ok(if input.start.is_some() { 0.0 } else { mean_of(rows, |label| label) });
+    let relevant_from = match settings.learner.loss {
+        LinearLoss::Squared => {
+            return Ok(if input.start.is_some() { 0.0 } else { mean_of(rows, |label| label) });
+        }
+        LinearLoss::RankHinge => return Ok(0.0),
+        LinearLoss::Logistic { relevant_from } | LinearLoss::Hinge { relevant_from } => relevant_from,
     };
     let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
     let Some(logistic) = logistic else { return Ok(0.0) };
     logistic.check(rows)?;
     let relevant = |label: f32| if logistic.is_relevant(label) { 1.0 } else { 0.0 };
-    Ok(if input.start.is_some() { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
+    let is_hinge = matches!(settings.learner.loss, LinearLoss::Hinge { .. });
+    Ok(if input.start.is_some() || is_hinge { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
 /// Reads the rows, or prepares to read them for every job if they do not fit in memory.
@@ -139,6 +153,10 @@ fn plan(
         normalisation,
         features: numeric.map(planned).collect(),
         weight: total_weight(rows),
+        pairs: match settings.learner.loss {
+            LinearLoss::RankHinge => pair_weight(rows),
+            _ => 0.0,
+        },
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
         offset: offsets.flatten().copied().fold(0.0, largest),
         all_features: source.features() as u32,
@@ -148,6 +166,13 @@ fn plan(
             source.place(),
             "the weight of every row is 0",
             "train on rows with weights above 0",
+        ));
+    }
+    if settings.learner.loss == LinearLoss::RankHinge && plan.pairs <= 0.0 {
+        return Err(Error::place(
+            source.place(),
+            "no query has documents with different labels: there are no pairs to learn from",
+            "train on queries with different labels",
         ));
     }
     if normalisation != FeatureNormalisation::Query {
@@ -181,6 +206,24 @@ fn plan(
         return Err(Error::place(source.place(), problem, remedy));
     }
     Ok(plan)
+}
+
+/// Returns the factors of half the squared weights of an SVM, one per round.
+fn penalties(settings: &LinearSettings, plan: &StandardPlan) -> Vec<f64> {
+    let count = plan.count(&settings.learner.loss);
+    match settings.learner.penalty {
+        LinearPenalty::Lambda(_) => Vec::new(),
+        LinearPenalty::Cost(Some(cost)) => vec![count / cost],
+        LinearPenalty::Cost(None) => SVM_COSTS.iter().map(|cost| count / cost).collect(),
+    }
+}
+
+/// Returns the number of pairs of documents with different labels, by the weights of their queries.
+fn pair_weight(rows: &[LabelledRows]) -> f64 {
+    let of_query = |rows: &LabelledRows, query: std::ops::Range<usize>| {
+        query_weight(rows, query.clone()) * pair_count(&rows.labels[query])
+    };
+    rows.iter().flat_map(|rows| rows.queries().map(move |query| of_query(rows, query))).sum()
 }
 
 /// Returns the total weight of all rows, added in the order of the rows.
