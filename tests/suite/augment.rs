@@ -140,6 +140,7 @@ fn bad_input_is_refused() {
             &["--columns classes: mart has no class probabilities"],
         ),
         ("--data data --model mart --columns cumulative", 2, &["--columns cumulative"]),
+        ("--data data --model mart --columns score,score", 2, &["--columns lists score twice"]),
         ("--data data --documents 0", 2, &["--documents 0: expected a share above 0"]),
         ("--data data --documents 1.5", 2, &["at most 1"]),
         ("--data more --model mart", 1, &["there is already a feature mart_score", "NAME=FILE"]),

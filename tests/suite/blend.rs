@@ -304,6 +304,8 @@ fn bad_input_is_refused() {
         ("mart lambda --weights 0.5 --data valid", 2, &["--weights has 1 weights, but there are 2 models"]),
         ("mart lambda --weights 0.5,nan", 2, &["nan is not finite"]),
         ("mart lambda --weights 0.5,inf", 2, &["inf is not finite"]),
+        ("mart lambda --weights 1,1e300", 2, &["1e300 is out of range", "from 1e-9 to 1e9"]),
+        ("mart lambda --weights=-1e-12,1", 2, &["-1e-12 is out of range"]),
         ("mart lambda --weights 0,0", 2, &["all weights are 0"]),
         ("mart lambda --weights best", 2, &["\"best\" is neither a number nor a method", "ascent:METRIC"]),
         ("mart lambda --weights ascent:ndgc@10 --data valid", 2, &["unknown metric \"ndgc@10\"", "ndcg"]),
@@ -351,6 +353,16 @@ fn labels_are_mapped_before_weights_are_found() {
         blend(room.path(), "mart lambda --data binary --weights ols --metric map --output binary-blend");
     assert_eq!(weights(&mapped), weights(&binary));
     assert_eq!((&mapped["blend"], &mapped["label_map"]), (&binary["blend"], &"0,1,2=0;3,4=1".into()));
+    // The model records how the weights were found.
+    let recorded = described(room.path(), "mapped")["configuration"].as_str().unwrap().to_owned();
+    for line in [
+        "weights = \"ols\"",
+        "metric = \"map\"",
+        "convention = \"planetree\"",
+        "label_map = \"0,1,2=0;3,4=1\"",
+    ] {
+        assert!(recorded.lines().any(|found| found == line), "{line}: {recorded}");
+    }
 }
 
 /// Runs every example of docs/blend.md on the sample data. An example whose output is shown must print it.
@@ -369,22 +381,6 @@ fn examples_of_the_manual_run() {
     run(room.path(), "predict --model mart.parquet --data test --output mart-test.parquet").ok();
     run(room.path(), "predict --model mart.parquet --data valid --output ours.parquet").ok();
     run(room.path(), "predict --model forest.parquet --data valid --output theirs.csv").ok();
-    let manual = fs::read_to_string(root.join("docs/blend.md")).unwrap();
-    let lines: Vec<&str> = manual.lines().collect();
-    let mut examples = 0;
-    for (place, line) in lines.iter().enumerate() {
-        let Some(command) = line.strip_prefix("    ").map(|line| line.trim_start_matches("$ ")) else {
-            continue;
-        };
-        let Some(arguments) = command.strip_prefix("planetree ") else { continue };
-        let ran = run(room.path(), &format!("{arguments} --quiet")).ok();
-        examples += 1;
-        if line.starts_with("    $") {
-            let shown =
-                lines[place + 1..].iter().take_while(|line| line.is_empty() || line.starts_with("    "));
-            let shown: Vec<&str> = shown.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
-            assert_eq!(ran.stdout.trim(), shown.join("\n").trim(), "{command}");
-        }
-    }
+    let examples = run_manual(room.path(), "blend.md");
     assert!(examples >= 7, "{examples}");
 }

@@ -67,4 +67,5 @@ def main():
         print(ndcg(ty, scores, tq))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -263,3 +263,25 @@ fn bad_input_is_refused() {
         ],
     );
 }
+
+#[test]
+fn weights_that_did_not_converge_are_reported() {
+    let room = room();
+    dataset(room.path(), "data", &graded(91, 40, 10), "");
+    let short = run(room.path(), "train --preset logistic --set num_trees=2 --data data --model m").ok();
+    assert!(short.stderr.contains("did not converge in 2 rounds"), "{}", short.stderr);
+    for enough in ["--preset logistic", "--preset linear --set num_trees=1"] {
+        let ran = run(room.path(), &format!("train {enough} --data data --model m")).ok();
+        assert!(!ran.stderr.contains("did not converge"), "{enough}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_penalty_that_overflows_is_blamed_on_its_parameter() {
+    let room = room();
+    dataset(room.path(), "data", &graded(92, 20, 10), "");
+    for preset in ["linear", "logistic"] {
+        let arguments = format!("train --preset {preset} --set lambda_l2=1e308 --data data --model m");
+        assert_refused(preset, &run(room.path(), &arguments), 2, &["lambda_l2 = 1e308 is too large"]);
+    }
+}

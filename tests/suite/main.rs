@@ -4,12 +4,14 @@
 
 mod augment;
 mod bad_input;
+mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_jobs;
 mod compare;
+mod cost;
 mod crash;
 mod cv;
 mod damage;
@@ -19,23 +21,28 @@ mod fingerprint;
 mod forest;
 mod formats;
 mod identity;
+mod impute;
 mod label_map;
 mod leakage;
 mod linear;
 mod listwise;
 mod long;
 mod metric_tools;
+mod missing_values;
 mod outputs;
 mod outside;
 mod parts;
 mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;
+mod plan_references;
+mod rankers;
 mod real_data;
 mod replace;
 mod report;
 mod round_trip;
 mod s3;
+mod select;
 mod sql;
 mod sql_rules;
 mod support;

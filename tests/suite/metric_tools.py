@@ -195,6 +195,20 @@ def sklearn(case):
         values = by_query(value, binary=True)
         yield "sklearn", metric, "values", values
         yield "planetree", metric, "values", values
+    labels, scores = np.concatenate(case.labels) > 0.5, np.concatenate(case.scores)
+    if labels.all() or not labels.any():
+        return
+    for kind, weights in ("mean", None), ("weighted", np.repeat(case.weights, case.sizes)):
+        pooled = roc_auc_score(labels, scores, sample_weight=weights)
+        for convention in "sklearn", "planetree", "mohan-cost,relevant=1":
+            if convention in case.ours:
+                yield convention, "auc_pooled", kind, float(pooled)
+        for percent in 30, 5:
+            most = percent / 100
+            standardised = roc_auc_score(labels, scores, sample_weight=weights, max_fpr=most)
+            area = most * most / 2 + (2 * standardised - 1) * (most - most * most / 2)
+            yield "sklearn,pauc=standardised", f"pauc_pooled@0-{percent}", kind, float(standardised)
+            yield "planetree", f"pauc_pooled@0-{percent}", kind, float(area)
 
 
 def scipy(case):

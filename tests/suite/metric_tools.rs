@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-const METRICS: [&str; 26] = [
+const METRICS: [&str; 29] = [
     "ndcg",
     "ndcg@1",
     "ndcg@3",
@@ -32,13 +32,21 @@ const METRICS: [&str; 26] = [
     "recall@10",
     "auc",
     "pauc@0-30",
+    "auc_pooled",
+    "pauc_pooled@0-30",
+    "pauc_pooled@0-5",
     "tau",
     "inversions",
     "rmse",
 ];
 
 /// Conventions other than presets that match options of a tool.
-const OTHERS: [&str; 3] = ["xgboost,empty=0", "catboost,gain=exp2", "catboost,gain=exp2,discount=power:1"];
+const OTHERS: [&str; 4] = [
+    "xgboost,empty=0",
+    "catboost,gain=exp2",
+    "catboost,gain=exp2,discount=power:1",
+    "sklearn,pauc=standardised",
+];
 
 #[derive(Default)]
 struct Query {

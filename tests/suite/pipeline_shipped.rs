@@ -13,7 +13,7 @@ fn root() -> &'static Path {
 
 /// Options that make a pipeline fast, and words that its output contains. The data are `sample_data`, also under other
 /// names.
-const SHIPPED: [(&str, &str, &[&str]); 16] = [
+const SHIPPED: [(&str, &str, &[&str]); 20] = [
     ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
     (
         "compare_rankers",
@@ -49,10 +49,26 @@ const SHIPPED: [(&str, &str, &[&str]); 16] = [
     ),
     ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+    ("papers/thesis_cost", "--set trees=6 --set forest_trees=6 --set every=3", &["prec@5", "tree cost"]),
+    (
+        "papers/all_rankers",
+        "--set presets=rankboost,adarank,coordinate-ascent",
+        &["rotation-rankboost", "rotation-adarank", "rotation-coordinate-ascent", "random-expected"],
+    ),
     (
         "papers/challenge",
         "--set trees=4 --set stop_after=2",
         &["M1", "M8", "M12", "blend", "unit_variance", "equal weights", "Holm"],
+    ),
+    (
+        "papers/thesis_missing",
+        "--set trees=3 --set filling_trees=3 --set sweeps=1",
+        &["zero", "high", "median", "predicted", "rmse"],
+    ),
+    (
+        "papers/thesis_transfer",
+        "--set trees=3 --set forest_trees=5 --set shares=1,50",
+        &["baseline", "top-1", "top-50", "with-score", "with-cumulative", "err"],
     ),
 ];
 

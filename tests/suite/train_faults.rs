@@ -103,6 +103,19 @@ fn data_without_anything_to_learn_are_refused() {
 }
 
 #[test]
+fn rows_without_any_weight_are_refused() {
+    let room = room();
+    let row = |row: usize| format!("{},{},{},0\n", row / 6, row % 3, row);
+    let text: String = (0..60).map(row).collect();
+    fs::write(room.path().join("in.csv"), format!("query_id,label,f,w\n{text}")).unwrap();
+    run(room.path(), "convert in.csv --weight-column w --output data").ok();
+    for preset in ["planet", "gbrt", "rf", "rf-point"] {
+        let command = format!("train --preset {preset} --data data --model m");
+        refused(room.path(), &command, 1, &["data: ", "the weights of all rows are 0"]);
+    }
+}
+
+#[test]
 fn a_feature_missing_from_the_other_data_is_named() {
     let room = room();
     let csv = |names: &str, width: usize| -> String {

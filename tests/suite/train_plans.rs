@@ -439,8 +439,8 @@ fn labels_and_options_that_do_not_fit_classes_are_refused() {
                 "list one weight per grade below the highest",
             ),
             ("--data data --set target=at_most:9", "every label is 1"),
-            ("--data data --preset igbrt --oob o", "--oob is for forests"),
-            ("--data data --preset rf --set runs=2 --strength s", "--strength is for forests"),
+            ("--data data --preset igbrt --oob o", "--oob: only a forest that is trained by itself"),
+            ("--data data --preset rf --set runs=2 --strength s", "--strength: only a single forest"),
         ],
     );
     train(room.path(), "--data data --set num_trees=2 --model start");
@@ -507,12 +507,94 @@ fn stages_with_the_same_bins_have_metrics_of_their_own() {
     assert!(seed(0) && !seed(1), "{parts}");
 }
 
+/// Weighted least squares by numpy. Arguments: description of the model, weights by row, predictions.
+const WEIGHTED_LEAST_SQUARES: &str = r#"
+import sys, json, numpy as np, pyarrow.parquet as pq
+described, weights = json.load(open(sys.argv[1])), np.loadtxt(sys.argv[2])
+table = pq.read_table(sys.argv[3])
+names = [name for name in table.column_names if name.startswith('cumulative.')]
+x = np.column_stack([table[name].to_numpy() for name in names] + [np.ones(table.num_rows)])
+root = np.sqrt(weights)
+y = table['label'].to_numpy().astype(float)
+expected = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+found = [part['weight'] for part in described['parts']] + [described['intercept']]
+print(np.abs(np.array(found) - expected).max())
+"#;
+
 #[test]
-fn fitted_class_weights_refuse_row_weights() {
+fn fitted_class_weights_take_row_weights_into_account() {
+    let Some(python) = python() else { return };
     let room = room();
-    weighted_dataset(room.path(), "weighted", &graded(61, 20, 12), "");
+    let examples = graded(61, 20, 12);
+    weighted_dataset(room.path(), "weighted", &examples, "--partition-rows 60");
     let settings = "--preset sgbrt --set num_trees=3 --set target=ordinal --set class_weights=ols:train";
-    let ran = run(room.path(), &format!("train {settings} --data weighted --model m"));
-    assert_refused("row weights", &ran, 2, &["least squares do not take row weights into account"]);
-    assert!(!room.path().join("m").exists());
+    train(room.path(), &format!("{settings} --data weighted --model m"));
+    run(room.path(), "--quiet predict --model m --data weighted --parts --output p").ok();
+    fs::write(room.path().join("m.json"), described(room.path(), "m").to_string()).unwrap();
+    let weights: String = examples.iter().map(|example| format!("{}\n", example.weight)).collect();
+    fs::write(room.path().join("weights.txt"), weights).unwrap();
+    let output = Command::new(&python)
+        .current_dir(room.path())
+        .args(["-c", WEIGHTED_LEAST_SQUARES, "m.json", "weights.txt", "p"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let difference: f64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    assert!(difference < 1e-9, "{difference}");
+}
+
+/// The log of every round is that of the model that would end there, with its fitted weights.
+#[test]
+fn the_log_has_the_metrics_of_fitted_class_weights() {
+    let room = room();
+    data(room.path());
+    for weights in ["ols:train", "ols:valid", "ols:both"] {
+        for more in ["", "--set runs=2", "--set early_stopping_rounds=2"] {
+            let settings = format!(
+                "--preset sgbrt --set num_trees=6 --set target=ordinal --set class_weights={weights} {more}"
+            );
+            train(room.path(), &format!("{settings} --data data --valid vali --model m --rounds r"));
+            let kept = described(room.path(), "m")["parts"][0]["trees"].as_u64().unwrap() as usize;
+            let logged = course(&rounds_of(&room.path().join("r")), "valid", "ndcg@10")[kept - 1];
+            let found = ndcg(&predict(room.path(), "m", "vali"));
+            assert!((found - logged).abs() < 1e-12, "{settings}: {found}, in the log {logged}");
+        }
+    }
+    let forest = "train --preset rf --set num_trees=3 --set target=ordinal --set class_weights=ols:train";
+    let ran = run(room.path(), &format!("{forest} --data data --valid vali --model m")).ok();
+    assert!(
+        ran.stderr.contains("the log has the metrics of the weights from class_scores"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn outputs_of_forests_are_refused_with_the_reason() {
+    let room = room();
+    data(room.path());
+    for (arguments, problem, remedy) in [
+        ("--preset linear --oob o", "--oob: a linear model has no trees", "train a forest"),
+        ("--preset mart --strength s", "--strength: boosted trees depend on each other", "train a forest"),
+        ("--preset igbrt --oob o", "this training has several stages", "start_scores=oob"),
+        ("--preset rf --set runs=2 --strength s", "this training averages several", "set runs=1"),
+        ("--preset rf --set target=ordinal --oob o", "one per class", "target=labels"),
+    ] {
+        let ran = run(room.path(), &format!("train {arguments} --data data --model m"));
+        assert_refused(arguments, &ran, 2, &[problem, remedy]);
+    }
+    let ran = run(room.path(), "train --preset linear --set runs=3 --data data --model m");
+    assert_refused("runs", &ran, 2, &["a linear model does not depend on the seed", "set runs=1"]);
+}
+
+#[test]
+fn models_for_metrics_count_the_rounds_of_the_last_stage() {
+    let room = room();
+    data(room.path());
+    let settings = "--preset igbrt --set stage.1.num_trees=7 --set stage.2.num_trees=5";
+    let ran =
+        run(room.path(), &format!("train {settings} --data data --valid vali --model m --model-for err=e"))
+            .ok();
+    assert!(ran.stderr.contains("e: the best round of stage 2 for err is "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" of 5, with "), "{}", ran.stderr);
 }

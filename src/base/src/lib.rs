@@ -1,13 +1,16 @@
-//! Shared foundations of the planetree crates: errors, storage, random numbers, progress, jobs and binary encoding.
+//! Shared foundations of the planetree crates: errors, storage, random numbers, progress, jobs, least
+//! squares and binary encoding.
 
 #![warn(unreachable_pub)]
 
 pub mod compact;
 pub mod error;
 pub mod job;
+pub mod least_squares;
 pub mod progress;
 pub mod random;
 pub mod size;
 pub mod storage;
 pub mod suggest;
+pub mod symmetric;
 pub mod wire;

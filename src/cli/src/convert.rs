@@ -7,8 +7,8 @@ use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count, shown_size};
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, QuerySample, convert};
-use planetree_data::dataset::{Categories, Manifest};
+use planetree_data::convert::{ConvertOptions, QuerySample, ZeroAsMissing, convert};
+use planetree_data::dataset::{Categories, FeatureNames, Manifest};
 use planetree_data::ingest::{Ingest, IngestOptions, InputFormat, RoleOptions, expand};
 use planetree_data::rows::fault::{FAULTS, FaultEntry, Repair};
 use std::num::NonZeroUsize;
@@ -124,6 +124,14 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
+    /// Treat zeros as missing values: of all features, or of those listed
+    #[arg(long, value_name = "NAME", value_delimiter = ',', num_args = 0.., require_equals = true)]
+    zero_as_missing: Option<Vec<String>>,
+
+    /// Keep only the features that this dataset also has; may be repeated. The input must have column names
+    #[arg(long, value_name = "DATASET")]
+    common_features: Vec<String>,
+
     /// CatBoost column description (.cd) [default: the one next to the input]
     #[arg(long, value_name = "FILE")]
     column_description: Option<String>,
@@ -182,6 +190,11 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
         sort_queries: arguments.sort_queries,
         max_errors: arguments.max_errors,
         query_sample: QuerySample::new(arguments.query_fraction, arguments.query_seed)?,
+        zero_as_missing: match &arguments.zero_as_missing {
+            None => ZeroAsMissing::None,
+            Some(names) if names.is_empty() => ZeroAsMissing::All,
+            Some(names) => ZeroAsMissing::Features(names.clone()),
+        },
         memory_limit: arguments.memory_limit,
         categories: match &arguments.categories_from {
             Some(dataset) => Manifest::read(&store.locate(dataset)?)?.categories,
@@ -200,7 +213,11 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     if let Some(first) = inputs.first().filter(|first| !first.categories.is_empty()) {
         options.categories.clone_from(&first.categories);
     }
-    let ingest = Ingest::open(inputs, ingest_options(arguments, &known)?)?;
+    let mut ingest_options = ingest_options(arguments, &known)?;
+    if !arguments.common_features.is_empty() {
+        ingest_options.roles.ignored.extend(other_features(arguments, &known)?);
+    }
+    let ingest = Ingest::open(inputs, ingest_options)?;
     if !quiet {
         ingest.notes().iter().for_each(|note| super::message(format_args!("note: {note}")));
     }
@@ -280,6 +297,38 @@ fn ingest_options(arguments: &ConvertArguments, known: &[Categories]) -> Result<
         description: arguments.column_description.as_ref().map(read_text).transpose()?,
         chunk_bytes: 1 << 20,
     })
+}
+
+/// Returns the features of the input that some dataset of `--common-features` does not have.
+fn other_features(arguments: &ConvertArguments, known: &[Categories]) -> Result<Vec<String>> {
+    if arguments.inputs.iter().any(|input| input == "-") {
+        return Err(Error::usage(
+            "--common-features: standard input can be read only once",
+            "convert it to a dataset first, then convert that with --common-features",
+        ));
+    }
+    let inputs = expand(&arguments.inputs, arguments.store.access())?;
+    let opened = Ingest::open(inputs, ingest_options(arguments, known)?)?;
+    let FeatureNames::Given(features) = &opened.layout().features else {
+        return Err(Error::usage(
+            "--common-features: features of this text have numbers, not names",
+            "convert it to a dataset first, then convert that with --common-features",
+        ));
+    };
+    let mut others = Vec::new();
+    for dataset in &arguments.common_features {
+        let manifest = Manifest::read(&arguments.store.locate(dataset)?)?;
+        others.extend(features.iter().filter(|feature| !manifest.features.contains(feature)).cloned());
+    }
+    if features.iter().all(|feature| others.contains(feature)) {
+        return Err(Error::usage(
+            format_args!("--common-features {}: no common feature", arguments.common_features.join(" ")),
+            "compare the names of the features (planetree describe), and rename them with --names",
+        ));
+    }
+    others.sort_unstable();
+    others.dedup();
+    Ok(others)
 }
 
 fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {

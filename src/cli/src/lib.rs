@@ -1,18 +1,22 @@
 //! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
 mod augment;
+mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod compare;
 mod completions;
 mod convert;
+mod cost;
 mod cv;
 mod describe;
 mod evaluate;
 mod exchange;
 mod execution;
+mod exit_options;
 mod help;
+mod impute;
 mod logging;
 mod names;
 mod options;
@@ -26,6 +30,7 @@ mod remote;
 mod report;
 mod run;
 mod sample;
+mod select;
 #[cfg(feature = "sql")]
 mod sql;
 mod stats;
@@ -76,6 +81,9 @@ enum Command {
     Cv(Box<cv::CvArguments>),
     Blend(blend::BlendArguments),
     Augment(augment::AugmentArguments),
+    Cost(cost::CostArguments),
+    Impute(impute::ImputeArguments),
+    Select(select::SelectArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
@@ -124,6 +132,9 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         Command::Blend(arguments) => blend::run(&arguments, quiet),
         Command::Augment(arguments) => augment::run(&arguments, quiet),
+        Command::Cost(arguments) => cost::run(&arguments, quiet),
+        Command::Impute(arguments) => impute::run(&arguments, quiet),
+        Command::Select(arguments) => select::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),

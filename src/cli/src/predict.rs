@@ -1,6 +1,7 @@
 //! Implements `planetree predict`.
 
 use super::execution::ExecutionOptions;
+use super::exit_options::{ExitOf, ExitScopeArgument};
 use super::progress::CountProgress;
 use super::stats::{StatsOptions, check_stats, peak_memory_bytes, write_stats};
 use clap::Args;
@@ -11,7 +12,8 @@ use planetree_data::dataset::DatasetReader;
 use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_model::model::Model;
 use planetree_model::predict::{
-    GroupPredictor, PredictedGroup, PredictionsTable, part_columns, predict_with,
+    EarlyExit, GroupPredictor, PredictReport, PredictedGroup, PredictionsTable, part_columns, predict_with,
+    predict_with_exits,
 };
 use serde_json::json;
 use std::io::Write;
@@ -47,6 +49,23 @@ pub struct PredictArguments {
     /// intercept plus the sum of weight * value
     #[arg(long, requires = "output")]
     parts: bool,
+
+    /// Let documents with low scores exit after every so many trees: they keep their scores and are not scored any
+    /// further
+    #[arg(long, value_name = "TREES", requires = "exit_percent", conflicts_with_all = ["parts", "cluster"])]
+    exit_every: Option<u32>,
+
+    /// Percentage of the documents that exit
+    #[arg(long, value_name = "PERCENT", requires = "exit_every")]
+    exit_percent: Option<f64>,
+
+    /// Which documents are compared with each other. With pooled, the features of all rows are held in memory
+    #[arg(long, value_enum, default_value = "pooled", requires = "exit_every")]
+    exit_scope: ExitScopeArgument,
+
+    /// What the percentage refers to
+    #[arg(long, value_enum, default_value = "remaining", requires = "exit_every")]
+    exit_of: ExitOf,
 
     /// Also write the scores as text: one per line, in the order of the rows
     #[arg(long, value_name = "FILE")]
@@ -93,12 +112,27 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let predict_here = |threads, sink: &mut dyn FnMut(PredictedGroup) -> Result<()>| {
         predict_with(&reader, &GroupPredictor::with_parts(&model, &reader, arguments.parts)?, threads, sink)
     };
-    let report = match &cluster {
-        Some(cluster) => {
+    let exits = arguments.exits();
+    let mut evaluated = None;
+    let report = match (&cluster, exits) {
+        (None, Some(rule)) => {
+            let begun = Instant::now();
+            let pool = arguments.execution.threads.pool()?;
+            let report = pool.install(|| predict_with_exits(&reader, &model, rule, &mut sink))?;
+            evaluated = Some(report.evaluated);
+            PredictReport {
+                rows: report.rows,
+                threads: pool.current_num_threads(),
+                load_seconds: 0.0,
+                predict_seconds: begun.elapsed().as_secs_f64(),
+                warning: report.warning,
+            }
+        }
+        (Some(cluster), _) => {
             let file = model_file.read_all()?.ok_or_else(|| model_file.absent())?;
             cluster.predict(&reader, &model, &file, arguments.parts, &mut sink)?
         }
-        None => predict_here(threads, &mut sink)?,
+        (None, None) => predict_here(threads, &mut sink)?,
     };
     progress.finish();
     table.map_or(Ok(()), |table| table.finish(&model_file, &model, &reader))?;
@@ -114,6 +148,9 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "thread_count": report.threads,
             "peak_memory_bytes": peak_memory_bytes(),
         });
+        if let Some(evaluated) = evaluated {
+            statistics["evaluated_trees"] = json!(evaluated);
+        }
         if let Some(cluster) = &cluster {
             statistics["cluster"] = cluster.traffic();
         }
@@ -128,8 +165,21 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         }
         let (rows, size) = (shown_count(report.rows), model.size_text());
         super::message(format_args!("{rows} rows scored with {size} in {total:.2} s"));
+        if let Some(evaluated) = evaluated {
+            let all = (report.rows * model.trees().count() as u64).max(1);
+            let percent = 100.0 * evaluated as f64 / all as f64;
+            super::message(format_args!("early exits: {percent:.1} % of all tree evaluations were needed"));
+        }
     }
     Ok(())
+}
+
+impl PredictArguments {
+    /// Returns when documents exit; `None` if they do not.
+    fn exits(&self) -> Option<EarlyExit> {
+        let (every, percent) = self.exit_every.zip(self.exit_percent)?;
+        Some(EarlyExit { every, percent, scope: self.exit_scope.scope(), share: self.exit_of.share() })
+    }
 }
 
 /// Checks whether a model was trained on a dataset.

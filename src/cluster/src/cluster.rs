@@ -173,7 +173,7 @@ fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
         return Err(Error::place(
             source.place(),
             format_args!("too many distinct values for a cluster: {values}"),
-            "remove --cluster, or set value_groups above 0",
+            "remove --cluster, or group values: value_groups=255 for streaming candidates, max_bin=255 for a forest",
         ));
     }
     Ok(())

@@ -8,6 +8,8 @@ use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_judge::evaluate::JudgeRows;
 use planetree_model::predict::ScoreRows;
+use planetree_train::adarank::AdaRankSums;
+use planetree_train::coordinate_ascent::{CoordinateScan, RankWeights};
 use planetree_train::jobs::{GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients};
 use planetree_train::linear::{LinearMoments, LinearRanges, LinearSums};
 
@@ -21,6 +23,9 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<LinearRanges>(),
     RegisteredJob::of::<LinearMoments>(),
     RegisteredJob::of::<LinearSums>(),
+    RegisteredJob::of::<AdaRankSums>(),
+    RegisteredJob::of::<RankWeights>(),
+    RegisteredJob::of::<CoordinateScan>(),
     RegisteredJob::of::<ScoreRows>(),
     RegisteredJob::of::<JudgeRows>(),
 ];

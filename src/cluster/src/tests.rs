@@ -78,6 +78,7 @@ fn dataset(room: &Path) -> DatasetReader {
         sort_queries: false,
         max_errors: None,
         query_sample: QuerySample::ALL,
+        zero_as_missing: planetree_data::convert::ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
         categories: Vec::new(),
     };

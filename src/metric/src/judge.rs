@@ -6,6 +6,7 @@ use super::ndcg::BestGains;
 use super::query::{QueryRows, Unfit};
 use super::ranked::{RankNeeds, Sorter};
 use super::{Metric, rmse};
+use planetree_base::error::Result;
 
 /// Evaluates metrics for one query after another. Each query is sorted only once for all metrics.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Judge {
     /// Depth of the ideal order: `None` if no metric needs it, `Some(None)` for the whole list.
     best_depth: Option<Option<u32>>,
     counts_relevant: bool,
+    /// Whether values are expectations over all orders of the documents.
+    is_random: bool,
     sorter: Sorter,
     best: BestGains,
     values: Vec<Option<f64>>,
@@ -31,11 +34,19 @@ impl Judge {
             look: RankNeeds::of(metrics, convention),
             best_depth: depths.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other))),
             counts_relevant: metrics.iter().any(|metric| metric.needs_relevant(convention)),
+            is_random: false,
             convention: convention.clone(),
             sorter: Sorter::default(),
             best: BestGains::default(),
             values: Vec::with_capacity(metrics.len()),
         }
+    }
+
+    /// Creates an evaluator of random orders: values are expectations over all orders of the documents of a query. The
+    /// scores must be equal. RMSE, which does not depend on the order, is not computed. Returns an error if the
+    /// expectation of a metric has no closed form under the convention.
+    pub fn of_random_order(metrics: &[Metric], convention: &Convention) -> Result<Self> {
+        Ok(Judge { is_random: true, ..Judge::new(metrics, &convention.averaged(metrics)?) })
     }
 
     /// Returns the metrics, in the order of the values of [`Judge::query`].
@@ -66,18 +77,23 @@ impl Judge {
         self.values.clear();
         for metric in &self.metrics {
             let facts = metric.facts(convention, relevant, &self.best);
-            self.values.push(metric.value(&views, &facts, convention));
+            let value = metric.value(&views, &facts, convention);
+            self.values.push(match self.is_random {
+                true => metric.expected(value, rows.labels, convention),
+                false => value,
+            });
         }
         Ok(&self.values)
     }
 
     /// Adds the values of the last query to `means`, which are in the order of the metrics. Excluded queries are
     /// skipped. RMSE is a mean over rows, so the squared error of each row is added instead of the value of the
-    /// query.
+    /// query. Pooled metrics collect the rows.
     pub fn add_to(&self, means: &mut [Mean], rows: &QueryRows<'_>, weight: f64) {
         for ((metric, value), mean) in self.metrics.iter().zip(&self.values).zip(means) {
             match (metric, value) {
-                (Metric::Rmse, _) => rmse::squared_errors(rows.labels, rows.scores)
+                (metric, _) if metric.is_pooled() => mean.pool(rows, &self.convention, weight),
+                (Metric::Rmse, _) if !self.is_random => rmse::squared_errors(rows.labels, rows.scores)
                     .for_each(|error| mean.add_weighted(error, weight)),
                 (_, Some(value)) => mean.add_weighted(*value, weight),
                 (_, None) => {}

@@ -14,7 +14,8 @@
 //! - *graded* metrics use gains, *binary* metrics use relevance, and *pairwise* metrics use the order of two
 //!   documents;
 //! - *ties* are documents with equal scores, and a *span* is the range of ranks that they share;
-//! - an *empty* query has no relevant documents.
+//! - an *empty* query has no relevant documents;
+//! - a *pooled* metric has one value for the documents of all queries together.
 
 #![warn(unreachable_pub)]
 
@@ -34,18 +35,22 @@ mod mean;
 mod mrr;
 mod name;
 mod ndcg;
+mod pool;
 mod precision;
 mod prepared;
 mod query;
+mod random_order;
 mod ranked;
 mod ranking;
 mod recall;
 mod rmse;
+mod success;
 mod swap;
 mod value;
 
 pub use convention::{
-    Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, Short, Threshold, Ties, Width,
+    AreaScope, Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, PartialArea, Short,
+    Threshold, Ties, Width,
 };
 pub use custom::CustomMetric;
 pub use discount::Discount;
@@ -55,7 +60,8 @@ pub use gain::{Gain, MOST_GAIN};
 pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;
-pub use prepared::{Prepared, evaluate};
+pub use pool::Pool;
+pub use prepared::{Prepared, RankBuffers, evaluate};
 pub use query::{QueryRows, Unfit};
 
 /// A metric, with its depth if it has one. The depth `None` stands for the default depth of the convention, which is
@@ -78,10 +84,16 @@ pub enum Metric {
     Precision(Option<u32>),
     /// Recall: the fraction of the relevant documents that are among the top documents.
     Recall(Option<u32>),
+    /// Success: whether at least one of the top documents is relevant.
+    Success(Option<u32>),
     /// Area under the ROC curve.
     Auc,
     /// Partial area under the ROC curve between two false-positive rates, in percent.
     PartialAuc(u32, u32),
+    /// Area under the ROC curve of all documents of all queries.
+    AucPooled,
+    /// Partial area under the ROC curve of all documents of all queries.
+    PartialAucPooled(u32, u32),
     /// Kendall's tau-b between scores and labels.
     KendallTau,
     /// Number of inverted pairs.

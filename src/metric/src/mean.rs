@@ -1,9 +1,12 @@
 //! Exact means: their bits do not depend on the order in which values are added.
 
-use super::Metric;
+use super::convention::Convention;
+use super::{Metric, Pool, QueryRows};
+use planetree_base::compact;
 
 /// The running mean of a metric: the sum of weight times value, divided by the sum of weights. Floating-point sums
-/// depend on the order of their terms, so both sums are kept exactly.
+/// depend on the order of their terms, so both sums are kept exactly. Pooled metrics are no means: their documents are
+/// collected, and the value is computed from all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mean {
     metric: Metric,
@@ -13,12 +16,21 @@ pub struct Mean {
     units: u64,
     /// Sum of the weights other than 1.
     weights: ExactSum,
+    /// Documents of all queries, for pooled metrics only.
+    pool: Pool,
 }
 
 impl Mean {
     /// Creates a mean without values.
     pub fn new(metric: Metric) -> Self {
-        Mean { metric, sum: ExactSum::default(), count: 0, units: 0, weights: ExactSum::default() }
+        Mean {
+            metric,
+            sum: ExactSum::default(),
+            count: 0,
+            units: 0,
+            weights: ExactSum::default(),
+            pool: Pool::default(),
+        }
     }
 
     /// Returns the metric whose values are averaged.
@@ -26,7 +38,7 @@ impl Mean {
         self.metric
     }
 
-    /// Returns the number of values added: queries, or rows for RMSE.
+    /// Returns the number of values added: queries, or rows for RMSE and pooled metrics.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -57,35 +69,54 @@ impl Mean {
         }
     }
 
+    /// Adds the documents of a query to a pooled metric.
+    pub(crate) fn pool(&mut self, rows: &QueryRows<'_>, convention: &Convention, weight: f64) {
+        self.pool.add(rows, convention, weight);
+        self.count = self.pool.len() as u64;
+    }
+
     /// Adds all values of another mean to this one.
     pub fn merge(&mut self, other: &Mean) {
         self.sum.merge(&other.sum);
         self.count += other.count;
         self.units += other.units;
         self.weights.merge(&other.weights);
+        self.pool.append(&other.pool);
     }
 
     /// Serialises the mean, so that another process can merge it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let slots = self.sum.slots.iter().chain(&self.weights.slots).flat_map(|slot| slot.to_le_bytes());
-        [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).collect()
+        let pool = if self.metric.is_pooled() { compact::to_bytes(&self.pool) } else { Vec::new() };
+        [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).chain(pool).collect()
     }
 
-    /// Deserialises a mean; returns `None` if the number of bytes is wrong.
+    /// Deserialises a mean; returns `None` if the bytes are truncated or malformed.
     pub fn from_bytes(metric: Metric, bytes: &[u8]) -> Option<Self> {
         let (counts, slots) = bytes.split_at_checked(2 * size_of::<u64>())?;
         let mut mean = Mean::new(metric);
         let count = |place: usize| Some(u64::from_le_bytes(counts[8 * place..][..8].try_into().ok()?));
         (mean.count, mean.units) = (count(0)?, count(1)?);
+        let width = (mean.sum.slots.len() + mean.weights.slots.len()) * size_of::<i128>();
+        let (slots, pool) = slots.split_at_checked(width)?;
+        if metric.is_pooled() {
+            mean.pool = compact::from_bytes(pool).ok()?;
+        } else if !pool.is_empty() {
+            return None;
+        }
         let mut slots = slots.chunks_exact(size_of::<i128>());
         for slot in mean.sum.slots.iter_mut().chain(&mut mean.weights.slots) {
             *slot = i128::from_le_bytes(slots.next()?.try_into().ok()?);
         }
-        (slots.next().is_none() && slots.remainder().is_empty()).then_some(mean)
+        Some(mean)
     }
 
-    /// Returns the mean of the values, or its square root for RMSE; NaN if there are no values.
+    /// Returns the mean of the values, or its square root for RMSE; NaN if there are no values, or if a pooled metric is
+    /// undefined.
     pub fn value(&self) -> f64 {
+        if self.metric.is_pooled() {
+            return self.pool.value(&self.metric).unwrap_or(f64::NAN);
+        }
         let mean = self.sum.value() / self.weight();
         if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
     }

@@ -23,7 +23,7 @@ enum MetricSyntax {
 
 /// The table of metrics, in the order that `Metric::name` expects. To add a metric, implement it in a file of its
 /// own, add a variant to [`Metric`], an entry here and a case in `value.rs`.
-const ENTRIES: [NamedMetric; 12] = [
+const ENTRIES: [NamedMetric; 15] = [
     NamedMetric {
         name: "ndcg",
         aliases: &["normalized_dcg"],
@@ -67,16 +67,34 @@ const ENTRIES: [NamedMetric; 12] = [
         help: "fraction of the relevant documents that are in the top K",
     },
     NamedMetric {
+        name: "success",
+        aliases: &["hit", "hit_rate"],
+        make: MetricSyntax::WithDepth(Metric::Success),
+        help: "1 if one of the top K documents is relevant, otherwise 0",
+    },
+    NamedMetric {
         name: "auc",
         aliases: &["roc_auc"],
         make: MetricSyntax::Plain(Metric::Auc),
-        help: "area under the ROC curve",
+        help: "area under the ROC curve of a query",
     },
     NamedMetric {
         name: "pauc",
         aliases: &["partial_auc"],
         make: MetricSyntax::WithRange(Metric::PartialAuc),
         help: "partial area under the ROC curve between two false-positive rates in percent",
+    },
+    NamedMetric {
+        name: "auc_pooled",
+        aliases: &["pooled_auc"],
+        make: MetricSyntax::Plain(Metric::AucPooled),
+        help: "area under the ROC curve of all documents of all queries",
+    },
+    NamedMetric {
+        name: "pauc_pooled",
+        aliases: &["pooled_pauc"],
+        make: MetricSyntax::WithRange(Metric::PartialAucPooled),
+        help: "partial area under the ROC curve of all documents of all queries",
     },
     NamedMetric {
         name: "tau",
@@ -141,11 +159,14 @@ impl Metric {
             Metric::Mrr(_) => 4,
             Metric::Precision(_) => 5,
             Metric::Recall(_) => 6,
-            Metric::Auc => 7,
-            Metric::PartialAuc(..) => 8,
-            Metric::KendallTau => 9,
-            Metric::Inversions => 10,
-            Metric::Rmse => 11,
+            Metric::Success(_) => 7,
+            Metric::Auc => 8,
+            Metric::PartialAuc(..) => 9,
+            Metric::AucPooled => 10,
+            Metric::PartialAucPooled(..) => 11,
+            Metric::KendallTau => 12,
+            Metric::Inversions => 13,
+            Metric::Rmse => 14,
         };
         ENTRIES[place].name
     }
@@ -161,8 +182,9 @@ impl fmt::Display for Metric {
             | Metric::Map(Some(depth))
             | Metric::Mrr(Some(depth))
             | Metric::Precision(Some(depth))
-            | Metric::Recall(Some(depth)) => write!(f, "@{depth}"),
-            Metric::PartialAuc(from, to) => write!(f, "@{from}-{to}"),
+            | Metric::Recall(Some(depth))
+            | Metric::Success(Some(depth)) => write!(f, "@{depth}"),
+            Metric::PartialAuc(from, to) | Metric::PartialAucPooled(from, to) => write!(f, "@{from}-{to}"),
             _ => Ok(()),
         }
     }
@@ -222,7 +244,9 @@ mod tests {
 
     #[test]
     fn names_are_printed_as_they_are_read() {
-        for name in ["ndcg", "ndcg@10", "err@5", "rmse", "p@5", "recall@10", "auc", "pauc@0-5", "tau", "map"]
+        for name in ["ndcg", "ndcg@10", "err@5", "rmse", "p@5", "recall@10", "success@10", "auc", "pauc@0-5"]
+            .into_iter()
+            .chain(["auc_pooled", "pauc_pooled@0-5", "tau", "map"])
         {
             assert_eq!(name.parse::<Metric>().unwrap().to_string(), name);
             assert_eq!(name.to_uppercase().parse::<Metric>().unwrap().to_string(), name);
@@ -257,7 +281,7 @@ mod tests {
 
     #[test]
     fn faulty_names_say_what_was_meant() {
-        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
+        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, success@K, auc, pauc@I-J, auc_pooled, pauc_pooled@I-J, tau, inversions, rmse";
         let pauc = "write pauc@0-5 for the false-positive rates from 0 to 5 percent";
         for (name, problem, remedy) in [
             ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),

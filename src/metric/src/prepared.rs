@@ -1,11 +1,11 @@
 //! Prepares a metric for repeated evaluation on the rows of one partition (a contiguous range of a dataset's
 //! queries): everything that depends only on labels is computed once.
 
-use super::convention::Convention;
+use super::convention::{Convention, Ties, Width};
 use super::mean::Mean;
 use super::ndcg::BestGains;
 use super::query::QueryRows;
-use super::ranked::{RankNeeds, Sorter};
+use super::ranked::{RankNeeds, Ranked, Sorter, Spans, Views};
 use super::value::Facts;
 use super::{Metric, rmse};
 use planetree_base::error::{Error, Result};
@@ -65,10 +65,53 @@ impl Metric {
     }
 }
 
+/// Buffers for ranking one query after another.
+#[derive(Debug, Default)]
+pub struct RankBuffers {
+    sorter: Sorter,
+}
+
 impl Prepared {
     /// Returns the metric that was prepared.
     pub fn metric(&self) -> Metric {
         self.metric
+    }
+
+    /// Evaluates one query of the partition. Returns `None` if the query is excluded from the mean.
+    pub fn of_query(
+        &self,
+        query: usize,
+        labels: &[f32],
+        scores: &[f64],
+        buffers: &mut RankBuffers,
+    ) -> Option<f64> {
+        let rows = QueryRows { labels, scores, documents: None, judged: None };
+        let needs = RankNeeds::of([&self.metric], &self.convention);
+        // Only ties by document id could fail here, and those were rejected when the metric was prepared.
+        let views = buffers.sorter.views(&rows, &needs, &self.convention).ok()?;
+        self.metric.value(&views, &self.facts[query], &self.convention)
+    }
+
+    /// Returns whether the order of the documents determines the metric, with tied documents in input order. Then
+    /// [`Prepared::of_order`] may be used.
+    pub fn is_of_order(&self) -> bool {
+        let ties = match self.metric {
+            Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => self.convention.ties,
+            Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => {
+                self.convention.binary_ties
+            }
+            _ => return false,
+        };
+        ties == Ties::Input && self.convention.scores == Width::Float64
+    }
+
+    /// Evaluates one query of the partition, given its labels in ranked order. Returns `None` if the query is excluded
+    /// from the mean.
+    pub fn of_order(&self, query: usize, labels: &[f32]) -> Option<f64> {
+        let ranked = Ranked { labels, ties: Spans::Settled, documents: labels.len() };
+        let rows = QueryRows { labels, scores: &[], documents: None, judged: None };
+        let views = Views { graded: ranked, binary: ranked, by_score: (&[], &[]), rows };
+        self.metric.value(&views, &self.facts[query], &self.convention)
     }
 }
 
@@ -97,6 +140,9 @@ fn evaluate_together(
     for (prepared, mean) in metrics.iter().zip(means) {
         if prepared.metric == Metric::Rmse {
             rmse::squared_errors(labels, scores).for_each(|error| mean.add(error));
+        } else if prepared.metric.is_pooled() {
+            let rows = QueryRows { labels, scores, documents: None, judged: None };
+            mean.pool(&rows, &prepared.convention, 1.0);
         } else {
             by_query.push((prepared, mean));
         }
@@ -129,7 +175,7 @@ mod tests {
     use crate::Judge;
     use proptest::prelude::*;
 
-    const METRICS: [Metric; 14] = [
+    const METRICS: [Metric; 17] = [
         Metric::Ndcg(Some(10)),
         Metric::Rmse,
         Metric::Ndcg(Some(3)),
@@ -142,6 +188,9 @@ mod tests {
         Metric::Precision(Some(5)),
         Metric::Recall(Some(5)),
         Metric::PartialAuc(0, 30),
+        Metric::AucPooled,
+        Metric::PartialAucPooled(0, 30),
+        Metric::Success(Some(2)),
         Metric::KendallTau,
         Metric::Inversions,
     ];
@@ -170,6 +219,21 @@ mod tests {
                 .map(|(metric, convention)| metric.prepare_under(convention, &labels, &bounds).unwrap())
                 .collect();
             let together = evaluate(&prepared, &labels, &scores, &bounds);
+            let mut buffers = RankBuffers::default();
+            for (one, mean) in prepared.iter().zip(&together).filter(|(one, _)| one.metric != Metric::Rmse) {
+                let (mut by_query, mut by_order) = (Mean::new(one.metric), Mean::new(one.metric));
+                for (number, query) in queries.iter().enumerate() {
+                    let (labels, scores): (Vec<f32>, Vec<f64>) = query.iter().copied().unzip();
+                    let value = one.of_query(number, &labels, &scores, &mut buffers);
+                    value.into_iter().for_each(|value| by_query.add(value));
+                    let mut order: Vec<usize> = (0..labels.len()).collect();
+                    order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+                    let ranked: Vec<f32> = order.iter().map(|place| labels[*place]).collect();
+                    one.of_order(number, &ranked).into_iter().for_each(|value| by_order.add(value));
+                }
+                prop_assert_eq!(&by_query, mean);
+                prop_assert!(!one.is_of_order() || &by_order == mean, "{}", one.metric);
+            }
             for ((metric, convention), mean) in METRICS.iter().zip(conventions).zip(together) {
                 let mut slow = vec![Mean::new(*metric)];
                 let mut judge = Judge::new(&[*metric], convention);

@@ -70,11 +70,13 @@ impl RankNeeds {
                 (one, other) => one.or(other),
             };
             match metric {
-                Metric::Rmse | Metric::Custom(_) => {}
+                Metric::Rmse | Metric::Custom(_) | Metric::AucPooled | Metric::PartialAucPooled(..) => {}
                 Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => look.graded = true,
-                Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => {
-                    look.binary = true
-                }
+                Metric::Map(_)
+                | Metric::Mrr(_)
+                | Metric::Precision(_)
+                | Metric::Recall(_)
+                | Metric::Success(_) => look.binary = true,
                 Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => {
                     look.pairs = true;
                 }

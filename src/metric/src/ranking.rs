@@ -100,7 +100,7 @@ fn comparable(score: f64) -> f64 {
 
 /// Converts a score to an integer such that a higher score gives a lower integer.
 #[inline]
-fn descending(score: f64) -> u64 {
+pub(crate) fn descending(score: f64) -> u64 {
     let bits = comparable(score).to_bits();
     // The bits of negative numbers are already in descending order.
     if bits >> 63 == 1 { bits } else { !bits & !(1 << 63) }

@@ -5,7 +5,9 @@ use super::convention::switches;
 use super::*;
 use proptest::prelude::*;
 
-const METRICS: [&str; 22] = [
+const METRICS: [&str; 24] = [
+    "success@2",
+    "success",
     "ndcg",
     "ndcg@1",
     "ndcg@3",
@@ -140,6 +142,7 @@ fn of_ranks(metric: &Metric, convention: &Convention, query: &TestQuery, ranked:
         }
         Metric::Precision(_) => relevant(&seen) / over(k).max(1) as f64,
         Metric::Recall(_) => relevant(&seen) / all,
+        Metric::Success(_) => f64::from(relevant(&seen) > 0.0),
         Metric::Mrr(_) => {
             let first = seen.iter().find(|(_, label)| convention.is_relevant(*label));
             first.map_or(0.0, |(rank, _)| 1.0 / *rank as f64)
@@ -245,7 +248,14 @@ fn of_pairs(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
                 found.sum::<f64>() / positive.len() as f64
             };
             let has_pairs = !positive.is_empty() && !negative.is_empty();
-            has_pairs.then(|| (0..slices).map(rate).sum::<f64>() / slices as f64)
+            let area = has_pairs.then(|| (0..slices).map(rate).sum::<f64>() / slices as f64);
+            match convention.pauc {
+                PartialArea::Standardised => area.map(|area| {
+                    let least = (to * to - from * from) / 2.0;
+                    0.5 * (1.0 + (area - least) / (to - from - least))
+                }),
+                PartialArea::Area => area,
+            }
         }
     }
 }
@@ -265,7 +275,9 @@ fn of_empty(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
         Metric::Map(_) if none_relevant => Some(value(convention.map_empty)),
         Metric::Recall(_) if none_relevant => Some(value(convention.recall_empty)),
         Metric::Dcg(_) | Metric::Err(_) if nothing_worth && convention.empty == Empty::Skip => Some(None),
-        Metric::Mrr(_) | Metric::Precision(_) if none_relevant && convention.empty == Empty::Skip => {
+        Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_)
+            if none_relevant && convention.empty == Empty::Skip =>
+        {
             Some(None)
         }
         _ => None,
@@ -279,7 +291,9 @@ fn slowly(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option
     }
     let ties = match metric {
         Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => convention.ties,
-        Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => convention.binary_ties,
+        Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) | Metric::Success(_) => {
+            convention.binary_ties
+        }
         _ => return of_pairs(metric, convention, query),
     };
     let scores = query.compared(convention);
@@ -328,7 +342,7 @@ fn any_query() -> impl Strategy<Value = TestQuery> {
 
 /// Generates conventions: a preset, followed by values for some of the switches.
 pub(crate) fn any_convention() -> impl Strategy<Value = String> {
-    let values: [(&str, &[&str]); 17] = [
+    let values: [(&str, &[&str]); 19] = [
         ("gain", &["exp2", "linear", "positive", "0:1:3:5", "l^2", "0.5:0:2:1"]),
         ("discount", &["log2", "letor", "power:1", "power:0.5", "log2^2"]),
         ("depth", &["all", "2"]),
@@ -346,6 +360,8 @@ pub(crate) fn any_convention() -> impl Strategy<Value = String> {
         ("err_depth", &["all", "2"]),
         ("ideal", &["list", "judgments"]),
         ("scores", &["float64", "float32"]),
+        ("auc", &["query", "pooled"]),
+        ("pauc", &["area", "standardised"]),
     ];
     assert!(values.iter().map(|(name, _)| *name).eq(switches().iter().map(|switch| switch.name)));
     let some = values.map(|(name, values)| {

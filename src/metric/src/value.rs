@@ -4,7 +4,7 @@ use super::convention::{Convention, Empty, Ideal, Short};
 use super::ndcg::BestGains;
 use super::query::QueryRows;
 use super::ranked::Views;
-use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse};
+use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse, success};
 
 /// Statistics of a query that depend only on labels.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ impl Metric {
     pub(super) fn needs_relevant(&self, convention: &Convention) -> bool {
         match self {
             Metric::Map(_) | Metric::Recall(_) => true,
-            Metric::Mrr(_) | Metric::Precision(_) => convention.empty == Empty::Skip,
+            Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_) => convention.empty == Empty::Skip,
             _ => false,
         }
     }
@@ -80,9 +80,13 @@ impl Metric {
             Metric::Map(_) => Some(map::average_precision(binary, convention, depth, facts.relevant)),
             Metric::Recall(_) if facts.relevant == 0 => convention.recall_empty.value(),
             Metric::Recall(_) => Some(recall::recall(binary, convention, depth, facts.relevant)),
-            Metric::Mrr(_) | Metric::Precision(_) if skipped(facts.relevant == 0) => None,
+            Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_) if skipped(facts.relevant == 0) => {
+                None
+            }
             Metric::Mrr(_) => Some(mrr::reciprocal_rank(binary, convention, depth)),
             Metric::Precision(_) => Some(precision::precision(binary, convention, depth)),
+            Metric::Success(_) => Some(success::success(binary, convention, depth)),
+            Metric::AucPooled | Metric::PartialAucPooled(..) => None,
             Metric::Auc => auc::area(labels, ends, convention, (0, 100)),
             Metric::PartialAuc(from, to) => auc::area(labels, ends, convention, (*from, *to)),
             Metric::KendallTau => kendall::tau(labels, ends),

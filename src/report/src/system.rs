@@ -162,7 +162,7 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
-    let sources = [ComparedFile { name: None, location: entry.location.clone() }];
+    let sources = [ComparedFile::new(entry.location.clone())];
     let read = |metric: &Metric| {
         read_systems(&sources, &metric.to_string(), &ReadingRules::default(), judging.threads)
     };

@@ -18,7 +18,7 @@ use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const METRICS: [(&str, &str); 9] = [
+const METRICS: [(&str, &str); 11] = [
     ("ndcg@5", "ndcg(label, score, 5, 'C', doc_id)"),
     ("dcg@5", "dcg(label, score, 5, 'C', doc_id)"),
     ("err", "err(label, score, NULL, 'C', doc_id)"),
@@ -26,7 +26,9 @@ const METRICS: [(&str, &str); 9] = [
     ("mrr@7", "reciprocal_rank(label, score, 7, 'C', doc_id)"),
     ("p@3", "precision_at(label, score, 3, 'C', doc_id)"),
     ("recall@4", "recall_at(label, score, 4, 'C', doc_id)"),
+    ("success@2", "success_at(label, score, 2, 'C', doc_id)"),
     ("auc", "auc(label, score, 'C')"),
+    ("pauc@10-60", "pauc(label, score, '10-60', 'C')"),
     ("rmse", "rmse(label, score)"),
 ];
 

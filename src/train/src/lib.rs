@@ -5,10 +5,12 @@
 //! [`train`] runs a [`TrainRequest`] and returns an [`Outcome`]. `compose/` trains the stages, runs and classes of a
 //! plan; `driver/` contains the code that boosting and forests share.
 
+pub mod adarank;
 pub mod bins;
 pub mod boost;
 mod compose;
 pub mod config;
+pub mod coordinate_ascent;
 mod driver;
 mod forest;
 pub mod jobs;

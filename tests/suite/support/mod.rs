@@ -9,6 +9,7 @@ pub mod sql;
 
 mod datasets;
 mod files;
+mod manual;
 mod metrics;
 mod processes;
 mod program;
@@ -18,6 +19,7 @@ mod training;
 
 pub use datasets::*;
 pub use files::*;
+pub use manual::*;
 pub use metrics::*;
 pub use processes::*;
 pub use program::*;

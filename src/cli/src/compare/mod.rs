@@ -3,6 +3,7 @@
 mod json;
 mod text;
 
+use super::baselines::BaselineOptions;
 use super::options::{JsonOptions, StoreOptions, ThreadOptions, split_name};
 use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
@@ -25,12 +26,20 @@ use std::num::NonZeroU64;
   planetree compare old.parquet new.parquet
   planetree compare old.parquet new.parquet --metric err --json | jq '.pairs[0].randomisation.p'
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
+  planetree compare lambdamart.parquet --data test --feature bm25=f110
   planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
 pub struct CompareArguments {
     /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
     /// systems
-    #[arg(value_name = "[NAME=]FILE", required = true)]
+    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["feature", "random"])]
     files: Vec<String>,
+
+    /// Dataset that --feature and --random rank
+    #[arg(long, value_name = "DATASET")]
+    data: Option<String>,
+
+    #[command(flatten)]
+    baselines: BaselineOptions,
 
     /// Metric to compare
     #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
@@ -69,7 +78,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N", default_value = "10000")]
     bootstrap: NonZeroU64,
 
-    /// Random seed of the bootstrap and the randomisation test
+    /// Random seed of the bootstrap, the randomisation test and --random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
@@ -173,6 +182,27 @@ pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
     arguments.json.print(|| text::text(&comparison), || json::object(&comparison))
 }
 
+impl CompareArguments {
+    /// Returns the baselines. They come first, so that differences are those of the files from the baselines.
+    fn baselines(&self) -> Result<Vec<ComparedFile>> {
+        let named = self.baselines.named(self.seed);
+        let Some(data) = &self.data else { return Ok(Vec::new()) };
+        if named.is_empty() {
+            return Err(Error::usage(
+                format_args!("--data {data}: there is nothing to rank its rows by"),
+                "pass --feature NAME or --random",
+            ));
+        }
+        let data = self.store.locate(data)?;
+        let file = |(name, baseline)| ComparedFile {
+            name: Some(name),
+            location: data.clone(),
+            baseline: Some(baseline),
+        };
+        Ok(named.into_iter().map(file).collect())
+    }
+}
+
 fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     let rules = ReadingRules {
         convention: arguments.convention.as_deref().map(str::parse).transpose()?,
@@ -180,9 +210,13 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     };
     let file = |text: &String| {
         let (name, path) = split_name(text);
-        Ok(ComparedFile { name: name.map(str::to_owned), location: arguments.store.locate(path)? })
+        let location = arguments.store.locate(path)?;
+        Ok(ComparedFile { name: name.map(str::to_owned), ..ComparedFile::new(location) })
     };
-    let sources: Vec<ComparedFile> = arguments.files.iter().map(file).collect::<Result<_>>()?;
+    let mut sources = arguments.baselines()?;
+    for text in &arguments.files {
+        sources.push(file(text)?);
+    }
     let read = read_systems(&sources, &arguments.metric, &rules, arguments.threads.requested())?;
     if read.systems.len() < 2 {
         return Err(Error::usage("only one system to compare", "pass a second file"));

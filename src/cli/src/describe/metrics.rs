@@ -7,7 +7,7 @@ use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_data::LabelMap;
 use planetree_data::table::{TableReader, float_column};
-use planetree_judge::evaluate::CONVENTION;
+use planetree_judge::evaluate::{CONVENTION, POOLED};
 use planetree_metric::{Mean, Metric};
 use serde_json::json;
 use std::fmt::Write;
@@ -76,12 +76,22 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
         let _ = writeln!(text, "{name:<14} {shown:>12} {:>14}", shown_count(counted));
         means.push(json!({ "metric": name, "mean": mean, "queries": counted }));
     }
+    let pooled: serde_json::Value =
+        table.metadata(POOLED).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    for (system, values) in pooled.as_object().into_iter().flatten() {
+        let of = if system.is_empty() { String::new() } else { format!("{system}: ") };
+        for (name, value) in values.as_object().into_iter().flatten() {
+            let shown = value.as_f64().map_or_else(|| "undefined".to_owned(), |value| format!("{value:.6}"));
+            let _ = writeln!(text, "{:<14} {shown:>12} {:>14}", format!("{of}{name}"), "all documents");
+        }
+    }
     let json = json!({
         "metrics": table.location().to_string(),
         "convention": convention,
         "label_map": label_map,
         "queries": table.rows(),
         "means": means,
+        "pooled": pooled,
     });
     Ok(TableDescription::new(table, text, json))
 }

@@ -1,10 +1,14 @@
 //! Implements `planetree describe`.
 
+mod costs;
 mod dataset;
 mod differences;
+mod filled;
 mod folds;
+mod likeness;
 mod metrics;
 mod model;
+mod model_costs;
 mod permutation;
 mod predictions;
 mod rounds;
@@ -28,7 +32,8 @@ use std::fmt::Write;
 /// training data, parameters and feature importance, or a single tree with --tree. Predictions: range of scores and
 /// share of ties. Training logs: best round of each metric. Metrics: means. Differences: means, and the number of
 /// queries that increased or decreased. Folds of a cross-validation: means and standard deviations. Trials of a search:
-/// the best one. Steps of a pipeline run: status, time and memory. All checksums are verified.
+/// the best one. Steps of a pipeline run: status, time and memory. Likeness of rows: the least of the most likely ones.
+/// Filled features: errors. All checksums are verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -93,6 +98,9 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
+        TableKind::Costs => costs::describe(&table)?,
+        TableKind::Likeness => likeness::describe(&table)?,
+        TableKind::Filled => filled::describe(&table)?,
     };
     arguments.json.print(|| description.text, || description.json)
 }

@@ -1,5 +1,6 @@
 //! Describes a model: its parts, training data, parameters and feature importance.
 
+use super::model_costs::ModelCosts;
 use super::weights::weights_as_text;
 use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
@@ -41,10 +42,11 @@ pub fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<
 pub fn describe(table: &TableReader, top: Option<usize>) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
     let summary = ModelSummary::of(&model);
-    Ok(TableDescription {
-        text: as_text(table, &model, &summary, top.unwrap_or(TOP)),
-        json: as_json(table, &model, &summary, top.unwrap_or(usize::MAX)),
-    })
+    let mut text = as_text(table, &model, &summary, top.unwrap_or(TOP));
+    if let Some(costs) = ModelCosts::of(&model) {
+        costs.put(&mut text, &model, top.unwrap_or(TOP));
+    }
+    Ok(TableDescription { text, json: as_json(table, &model, &summary, top.unwrap_or(usize::MAX)) })
 }
 
 /// Statistics of all trees of a model.
@@ -117,6 +119,7 @@ fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         "data": model.data,
         "configuration": model.configuration,
         "importance": importance,
+        "costs": ModelCosts::of(model).map(|costs| costs.json(model)),
     })
 }
 

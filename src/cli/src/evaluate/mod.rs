@@ -2,6 +2,7 @@
 
 mod report;
 
+use super::baselines::BaselineOptions;
 use super::execution::ExecutionOptions;
 use super::help;
 use super::options::{JsonOptions, file_name, split_name};
@@ -29,13 +30,14 @@ const EXAMPLES: &str = "Examples:
   planetree evaluate --predictions 100=a.parquet --predictions 500=b.parquet --curve trees
   planetree evaluate --predictions predictions.parquet --by market --join queries.parquet
   planetree evaluate --scores scores.txt --data test
+  planetree evaluate --data test --feature bm25=f110 --random
   planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100";
 
 /// Evaluate rankings: per-query metrics, means and distribution
 ///
 /// A ranking is a table of predictions (Parquet, CSV, TSV, JSON or NDJSON with query_id, label, score and optionally
-/// doc_id), a text file with a score for each row of a dataset, or a run file of trec_eval. Several rankings are shown
-/// side by side. Rows may be in any order; data that do not fit in memory are sorted on disk.
+/// doc_id), a text file with a score for each row of a dataset, or a run file of trec_eval. A feature of a dataset and
+/// random orders are baselines. Several rankings are shown side by side. Rows may be in any order; data that do not fit in memory are sorted on disk.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(after_long_help = format!(
@@ -46,16 +48,23 @@ const EXAMPLES: &str = "Examples:
 pub struct EvaluateArguments {
     /// Predictions: a file or a URL, Parquet or .csv, .tsv, .json, .ndjson, text formats also with .gz or .zst; may be
     /// repeated to show systems side by side
-    #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run"])]
+    #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run", "feature", "random"])]
     predictions: Vec<String>,
 
     /// Scores as text: one per line, in the order of the rows of --data
     #[arg(long, value_name = "[NAME=]FILE", requires = "data", conflicts_with_all = ["labels", "qrels"])]
     scores: Vec<String>,
 
-    /// Dataset whose rows --scores belong to
-    #[arg(long, value_name = "DATASET", requires = "scores")]
+    /// Dataset whose rows --scores belong to, or which --feature and --random rank
+    #[arg(long, value_name = "DATASET")]
     data: Option<String>,
+
+    #[command(flatten)]
+    baselines: BaselineOptions,
+
+    /// Random seed of --random
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "random")]
+    seed: u64,
 
     /// Run file of trec_eval: each line has query, Q0, document, rank, score and tag
     #[arg(long, value_name = "[NAME=]FILE")]
@@ -172,13 +181,7 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         }
         let summary = EvaluationSummary::of(&results, &request.metrics, arguments.worst);
         let segments = arguments.by.is_some().then(|| SegmentSummary::of(&results, &request.metrics));
-        systems.push(EvaluatedSystem {
-            name,
-            location: ranking.location().clone(),
-            results,
-            summary,
-            segments,
-        });
+        systems.push(EvaluatedSystem { name, ranking: ranking.to_string(), results, summary, segments });
     }
     if let Some(output) = &output {
         write_table(output, &request, &systems, arguments)?;
@@ -205,7 +208,8 @@ impl EvaluateArguments {
         self.execution.store.locate(text)
     }
 
-    /// Returns the rankings with their names: first predictions, then scores, then run files.
+    /// Returns the rankings with their names: first predictions, then scores, then run files, then
+    /// baselines.
     fn rankings(&self) -> Result<Vec<(String, Ranking)>> {
         let mut rankings = Vec::new();
         let data = self.data.as_ref().map(|text| self.locate(text)).transpose()?;
@@ -223,6 +227,18 @@ impl EvaluateArguments {
             let (name, path) = system_name(text);
             rankings.push((name, Ranking::Run(self.locate(path)?)));
         }
+        let baselines = self.baselines.named(self.seed);
+        if let (Some(data), true) = (&self.data, baselines.is_empty() && self.scores.is_empty()) {
+            return Err(Error::usage(
+                format_args!("--data {data}: there is nothing to rank its rows by"),
+                "pass --scores FILE, --feature NAME or --random",
+            ));
+        }
+        for (name, baseline) in baselines {
+            if let Some(data) = &data {
+                rankings.push((name, Ranking::Baseline { data: data.clone(), baseline }));
+            }
+        }
         let mut names = HashSet::new();
         match rankings.iter().find(|(name, _)| !names.insert(name)) {
             Some((name, _)) => Err(Error::usage(
@@ -234,7 +250,13 @@ impl EvaluateArguments {
     }
 
     fn request(&self, rankings: usize) -> Result<EvaluateRequest> {
-        let metrics: Vec<Metric> = self.metrics.split(',').map(str::parse).collect::<Result<_>>()?;
+        let convention: Convention = match (&self.convention, &self.qrels) {
+            (Some(text), _) => text.parse()?,
+            (None, Some(_)) => "trec".parse()?,
+            (None, None) => Convention::default(),
+        };
+        let metrics = self.metrics.split(',').map(|name| Ok(convention.meant(name.parse()?)));
+        let metrics: Vec<Metric> = metrics.collect::<Result<_>>()?;
         if let Some(repeated) = (1..metrics.len()).find(|index| metrics[..*index].contains(&metrics[*index]))
         {
             return Err(Error::usage(
@@ -242,11 +264,6 @@ impl EvaluateArguments {
                 "pass each metric once",
             ));
         }
-        let convention: Convention = match (&self.convention, &self.qrels) {
-            (Some(text), _) => text.parse()?,
-            (None, Some(_)) => "trec".parse()?,
-            (None, None) => Convention::default(),
-        };
         let judgments = match (&self.qrels, &self.labels) {
             (Some(qrels), _) => Some(Judgments::Qrels(self.locate(qrels)?)),
             (None, Some(labels)) => Some(Judgments::Dataset(self.locate(labels)?)),
@@ -338,7 +355,9 @@ fn write_table(
     };
     let mut table = MetricsTable::create(output, layout)?;
     for system in systems {
-        table.write(&system.results, RowOrigin { system: &system.name, fold: 0 })?;
+        let origin = RowOrigin { system: &system.name, fold: 0 };
+        table.write(&system.results, origin)?;
+        table.record_pooled(&system.summary, origin);
     }
     table.finish()
 }

@@ -1,7 +1,6 @@
 //! Formats the result of an evaluation: tables, or one JSON object.
 
 use planetree_base::size::shown_count;
-use planetree_base::storage::Location;
 use planetree_data::LabelMap;
 use planetree_judge::evaluate::{
     CurvePoint, EvaluationSummary, MetricSummary, PERCENTILES, Results, SegmentSummary,
@@ -14,8 +13,8 @@ use std::fmt::Write;
 pub struct EvaluatedSystem {
     /// Name of the system.
     pub name: String,
-    /// File that contains the ranking.
-    pub location: Location,
+    /// File that contains the ranking, or the baseline and its dataset.
+    pub ranking: String,
     /// Metrics of each query.
     pub results: Results,
     /// Means over all queries, and the worst queries.
@@ -68,18 +67,21 @@ impl EvaluationReport<'_> {
     }
 
     fn put_system(&self, text: &mut String, system: &EvaluatedSystem) {
-        put(text, format_args!("{:<22}{}", "ranking", system.location));
+        put(text, format_args!("{:<22}{}", "ranking", system.ranking));
         put_counts(text, &system.summary);
         let percents = PERCENTILES.map(|percent| format!("{percent} %"));
         let heads: String = percents.iter().map(|percent| format!(" {percent:>8}")).collect();
-        put(text, format_args!("\n{:<12} {:>10} {:>14}{heads}", "metric", "mean", "non-empty mean"));
+        put(text, format_args!("\n{:<15} {:>10} {:>14}{heads}", "metric", "mean", "non-empty mean"));
         for metric in &system.summary.metrics {
             let spread: String = match metric.percentiles {
                 Some(values) => values.map(|value| format!(" {value:>8.4}")).concat(),
                 None => PERCENTILES.map(|_| format!(" {:>8}", "-")).concat(),
             };
             let (mean, rest) = (shown(metric.mean), shown(metric.mean_without_empty));
-            put(text, format_args!("{:<12} {mean:>10} {rest:>14}{spread}", metric.metric.to_string()));
+            put(text, format_args!("{:<15} {mean:>10} {rest:>14}{spread}", metric.metric.to_string()));
+        }
+        for metric in system.summary.metrics.iter().filter(|metric| metric.mean.is_none()) {
+            put(text, format_args!("\n{} is undefined: {}", metric.metric, undefined(&metric.metric)));
         }
         if let Some(segments) = &system.segments {
             self.put_segments(text, segments);
@@ -212,7 +214,7 @@ impl EvaluationReport<'_> {
                 };
                 json!({
                     "name": system.name,
-                    "ranking": system.location.to_string(),
+                    "ranking": system.ranking,
                     "rows": rows,
                     "queries": queries,
                     "empty_queries": empty,
@@ -249,6 +251,17 @@ fn put_counts(text: &mut String, summary: &EvaluationSummary) {
         if queries > 0 {
             put(text, format_args!("{name:<22}{} more", shown_count(queries)));
         }
+    }
+}
+
+/// Returns the reason why a metric has no value.
+fn undefined(metric: &Metric) -> &'static str {
+    match metric {
+        Metric::AucPooled | Metric::PartialAucPooled(..) => {
+            "it needs both relevant and irrelevant documents (see relevant= in the convention)"
+        }
+        Metric::Auc | Metric::PartialAuc(..) => "no query has both relevant and irrelevant documents",
+        _ => "no query has a value",
     }
 }
 

@@ -46,6 +46,10 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
+    /// Train only on the features that all datasets of --data have
+    #[arg(long)]
+    common_features: bool,
+
     /// Validation dataset, evaluated after every round; may be repeated, and the first one controls early stopping
     #[arg(long, value_name = "[NAME=]DATASET")]
     valid: Vec<String>,
@@ -64,6 +68,21 @@ pub struct TrainArguments {
     /// Model to start from. More trees are added to a boosted model; on top of any other model, boosted trees are trained as a separate part
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
+
+    /// Costs of features: CSV with the columns feature, cost and, optionally, group (its cost is paid once), or TOML. The
+    /// split with the highest gain minus cost-lambda times the cost of its feature is chosen; features that earlier trees
+    /// use are free
+    #[arg(long, value_name = "FILE")]
+    costs: Option<String>,
+
+    /// Factor of the costs, in units of gain; 0 ignores them
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, requires = "costs")]
+    cost_lambda: f64,
+
+    /// Forests: number of consecutive trees that do not know which features the others use. It is part of the model's
+    /// definition: the number of threads has no influence
+    #[arg(long, value_name = "TREES", default_value_t = 8, requires = "costs")]
+    cost_batch: u32,
 
     /// Write the training log, one row per round, split and metric: .parquet (or no extension), .csv, .tsv, .json, .ndjson
     #[arg(long, value_name = "FILE")]
@@ -152,9 +171,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
             started.elapsed().as_secs_f64()
         ));
         for (file, best) in outputs.best_models.iter().zip(&outcome.best_models) {
-            let (metric, round, rounds) = (best.metric, best.best.round, outcome.model.rounds);
+            let (metric, round, rounds) = (best.metric, best.best.round, best.rounds);
+            let of_stage = match request.plan.stages.len() {
+                1 => String::new(),
+                stage => format!(" of stage {stage}"),
+            };
             super::message(format_args!(
-                "{file}: the best round for {metric} is {round} of {rounds}, with {:.6}",
+                "{file}: the best round{of_stage} for {metric} is {round} of {rounds}, with {:.6}",
                 best.best.value
             ));
         }

@@ -5,9 +5,10 @@ use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_metric::Metric;
+use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_train::config::Parameters;
-use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
+use planetree_train::{CheckpointPlan, CostSettings, Every, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,30 +28,21 @@ impl TrainArguments {
         let data = store.locate_all(&self.data)?;
         let validation = self.validation()?;
         let forest = plan.only().and_then(Parameters::forest);
-        let is_forest = forest.is_some();
-        if self.oob.is_some() && !is_forest {
-            return Err(Error::usage(
-                "--oob is for forests: boosting has no out-of-bag rows, as each tree builds on all earlier ones",
-                "choose a forest alone, such as --preset rf-point, or remove --oob",
-            ));
-        }
-        if self.strength.is_some() && !is_forest {
-            return Err(Error::usage(
-                "--strength is for forests: a boosted tree does not rank by itself, as it builds on all earlier ones",
-                "choose a forest alone, such as --preset rf-list, or remove --strength",
-            ));
-        }
         let samples_rows = forest.is_some_and(|forest| forest.bootstrap || forest.tree.sampling.leaves_out());
         // Without a validation set the log contains the out-of-bag metrics of the forest.
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
+        let costs = self.costs.as_ref().map(|text| {
+            let table = CostTable::read(&store.locate(text)?)?;
+            CostSettings::new(self.cost_lambda, self.cost_batch, table)
+        });
         let cache = self.cache.clone().unwrap_or_else(|| default_cache(data.first()));
         Ok(TrainRequest {
             data,
             validation,
             plan,
             start,
-            out_of_bag: is_forest && (self.oob.is_some() || logs_out_of_bag),
+            out_of_bag: self.oob.is_some() || logs_out_of_bag,
             strength: self.strength.is_some(),
             stream_to: Some(store.locate(&self.model)?),
             memory_limit: self.memory_limit,
@@ -59,6 +51,8 @@ impl TrainArguments {
             resume: self.resume,
             objective: None,
             best_for,
+            costs: costs.transpose()?,
+            common_features: self.common_features,
             backend: None,
         })
     }

@@ -13,8 +13,10 @@ mod query_sorter;
 mod query_tracker;
 #[cfg(test)]
 mod tests;
+mod zeros;
 
 pub use query_sample::QuerySample;
+pub use zeros::ZeroAsMissing;
 
 use crate::dataset::{
     DatasetWriter, EncodedGroup, FeatureNames, Grouper, InputLine, Layout, Manifest, ManifestSource,
@@ -35,6 +37,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
+use zeros::ZeroFeatures;
 
 /// Options of a conversion.
 #[derive(Debug, Clone)]
@@ -53,6 +56,8 @@ pub struct ConvertOptions {
     pub max_errors: Option<u64>,
     /// The sample of queries to keep.
     pub query_sample: QuerySample,
+    /// Features whose zeros are missing values.
+    pub zero_as_missing: ZeroAsMissing,
     /// Memory limit in bytes.
     pub memory_limit: u64,
     /// Categories of another dataset. They keep the codes that they have there.
@@ -70,6 +75,7 @@ impl ConvertOptions {
             sort_queries: false,
             max_errors: None,
             query_sample: QuerySample::ALL,
+            zero_as_missing: ZeroAsMissing::None,
             memory_limit: 512 << 20,
             categories: Vec::new(),
         }
@@ -117,6 +123,7 @@ pub fn convert(
         overwrite: options.overwrite,
         source_format: format.name(),
     };
+    let zeros = Arc::new(options.zero_as_missing.find(&layout.features, &options.categories)?);
     let writer = DatasetWriter::begin(&options.output, layout.clone(), write_options)?;
     let mut sequencer = Sequencer {
         sides: CurrentSideFiles {
@@ -137,6 +144,9 @@ pub fn convert(
         features: layout.features.clone(),
         checked_identifiers: false,
         query_sample: options.query_sample,
+        zero_as_missing: options.zero_as_missing.clone(),
+        zeros: zeros.clone(),
+        width: 0,
         encoder: GroupEncoder {
             pool: pool.clone(),
             layout: layout.clone(),
@@ -148,12 +158,17 @@ pub fn convert(
     let queue = (4 + 4 * options.threads).min((options.memory_limit >> 24) as usize);
     let totals = if options.sort_queries {
         let mut sorter = QuerySorter::new(layout, options.memory_limit / 4);
-        let totals =
-            read_in_order(ingest, &pool, queue, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
+        let totals = read_in_order(
+            ingest,
+            &pool,
+            (queue, zeros),
+            BlockBuilder::finish_rows,
+            &mut |input, mut rows, bytes| {
                 sequencer.prepare_rows(input, &mut rows)?;
                 progress(ConvertProgress { bytes, rows: rows.block.rows(), gathered: 0 });
                 sorter.add(&rows)
-            })?;
+            },
+        )?;
         sequencer.sides.finish()?;
         sorter.finish(&mut |block| {
             progress(ConvertProgress { bytes: 0, rows: 0, gathered: block.rows() });
@@ -161,12 +176,17 @@ pub fn convert(
         })?;
         totals
     } else {
-        let totals =
-            read_in_order(ingest, &pool, queue, BlockBuilder::finish, &mut |input, mut block, bytes| {
+        let totals = read_in_order(
+            ingest,
+            &pool,
+            (queue, zeros),
+            BlockBuilder::finish,
+            &mut |input, mut block, bytes| {
                 sequencer.prepare(input, &mut block)?;
                 progress(ConvertProgress { bytes, rows: block.rows(), gathered: 0 });
                 sequencer.group(input, block)
-            })?;
+            },
+        )?;
         sequencer.sides.finish()?;
         totals
     };
@@ -178,11 +198,11 @@ thread_local! {
 }
 
 /// Reads the inputs on a separate thread, decodes them on the pool, and passes every decoded chunk to `each` in the
-/// order of the input. At most `chunks_in_flight` chunks are queued.
+/// order of the input. At most `chunks_in_flight` chunks are queued. The zeros of some features become missing values.
 fn read_in_order<T: Send + 'static>(
     ingest: Ingest,
     pool: &Arc<ThreadPool>,
-    chunks_in_flight: usize,
+    (chunks_in_flight, zeros): (usize, Arc<ZeroFeatures>),
     finish: fn(&mut BlockBuilder) -> T,
     each: &mut dyn FnMut(u32, T, usize) -> Result<()>,
 ) -> Result<IngestTotals> {
@@ -197,9 +217,15 @@ fn read_in_order<T: Send + 'static>(
         ingest.run(&mut |work: DecodeTask, bytes| {
             let input = work.input;
             let (sender, decoded) = sync_channel(1);
+            let zeros = zeros.clone();
             workers.spawn(move || {
-                let outcome =
-                    BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
+                let outcome = BUILDER.with_borrow_mut(|builder| {
+                    work.decode(builder)?;
+                    if !zeros.is_empty() {
+                        builder.zeros_to_missing(|feature| zeros.contains(feature));
+                    }
+                    Ok(finish(builder))
+                });
                 let _ = sender.send(outcome); // fails if another error has already stopped the receiver
             });
             // If the receiver no longer exists, it has failed and reports its own error, and the error here is
@@ -242,6 +268,10 @@ struct Sequencer {
     features: FeatureNames,
     checked_identifiers: bool,
     query_sample: QuerySample,
+    zero_as_missing: ZeroAsMissing,
+    zeros: Arc<ZeroFeatures>,
+    /// Number of features that occur in the rows so far.
+    width: usize,
     encoder: GroupEncoder,
 }
 
@@ -250,6 +280,7 @@ impl Sequencer {
     /// codes, and counts repairs.
     fn prepare(&mut self, input: u32, block: &mut Block) -> Result<()> {
         self.sides.add_to(input, block)?;
+        self.zeros.check_categories(&block.categories, &self.features)?;
         for (feature, words) in std::mem::take(&mut block.categories) {
             block.recode(feature, &self.categories.codes(feature, &words)?);
         }
@@ -258,6 +289,7 @@ impl Sequencer {
 
     fn prepare_rows(&mut self, input: u32, rows: &mut RowMajorBlock) -> Result<()> {
         self.sides.add_to(input, &mut rows.block)?;
+        self.zeros.check_categories(&rows.block.categories, &self.features)?;
         for (feature, words) in std::mem::take(&mut rows.block.categories) {
             rows.recode(feature, &self.categories.codes(feature, &words)?);
         }
@@ -288,6 +320,7 @@ impl Sequencer {
         if !std::mem::replace(&mut self.checked_identifiers, true) {
             self.warn_of_identifiers(&block);
         }
+        self.width = self.width.max(block.features.width());
         let (tracker, query_sample, encoder) = (&mut self.tracker, self.query_sample, &mut self.encoder);
         self.grouper.push(
             Arc::new(block),
@@ -329,9 +362,11 @@ impl Sequencer {
             None => return Err(self.query_sample.empty_sample_error()),
         }
         self.tracker.finish()?;
+        self.zeros.check_width(self.features.given().unwrap_or(self.width), &self.features)?;
         let writer = self.encoder.finish()?;
         interrupt::check()?;
         let fingerprint = self.query_sample.fingerprint(totals.fingerprint);
+        let fingerprint = self.zero_as_missing.fingerprint(fingerprint);
         let source = ManifestSource { format: format.name().to_owned(), bytes: totals.bytes, fingerprint };
         let mut manifest = Manifest::new(source);
         manifest.repairs = self

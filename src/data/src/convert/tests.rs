@@ -29,6 +29,7 @@ fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
         sort_queries: false,
         max_errors: None,
         query_sample: QuerySample::ALL,
+        zero_as_missing: ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
         categories: Vec::new(),
     };

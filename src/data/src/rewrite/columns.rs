@@ -80,12 +80,20 @@ impl TypedColumns {
         values.map(move |(feature, values)| (feature, values.value(row)))
     }
 
-    /// Completes the open row of the builder with the label, the document id, the weight and the position of a row.
-    pub fn finish_row(&self, row: usize, builder: &mut BlockBuilder) {
+    /// Completes the open row of the builder with the document id and the position of a row, and with its label and
+    /// weight unless others are given. Without `weight`, the row has no weight.
+    pub fn finish_row(
+        &self,
+        row: usize,
+        label: Option<f32>,
+        weight: Option<Option<f32>>,
+        builder: &mut BlockBuilder,
+    ) {
         let document = self.documents.is_valid(row).then(|| self.documents.value(row).as_bytes());
-        builder.finish_row(value_or_nan(&self.labels, row), document);
-        if let Some(weights) = &self.weights {
-            builder.weight(value_or_nan(weights, row));
+        builder.finish_row(label.unwrap_or_else(|| value_or_nan(&self.labels, row)), document);
+        if let Some(given) = weight {
+            let own = || self.weights.as_ref().map_or(1.0, |weights| value_or_nan(weights, row));
+            builder.weight(given.unwrap_or_else(own));
         }
         if let Some(positions) = &self.positions {
             builder.position(positions.is_valid(row).then(|| positions.value(row)));

@@ -1,5 +1,5 @@
-//! Writes a dataset whose rows come from another dataset: some of its queries, or its queries with further columns or
-//! further rows.
+//! Writes a dataset whose rows come from another dataset: some of its rows and columns, further rows and columns, other
+//! labels and weights, or values in place of missing ones.
 //!
 //! ```text
 //! dataset ──row groups──► queries ──change──► rows ──► row groups ──► dataset
@@ -18,16 +18,33 @@ use columns::TypedColumns;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, interrupt};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A change of the rows of a dataset. Queries are changed independently, so that any number of threads and any
 /// partitioning give the same rows.
 pub trait RowChange: Sync {
-    /// Returns the values of the new features: for each of them, one value per row of the group.
-    fn new_values(&self, group: &GroupReader) -> Result<Vec<Vec<f32>>>;
+    /// Returns the values of the rows of a group that differ from those of the dataset.
+    fn values(&self, _group: &GroupReader) -> Result<RowValues> {
+        Ok(RowValues::default())
+    }
 
-    /// Returns the queries to write in place of a query with this id and number of rows, in order.
-    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>>;
+    /// Returns the queries to write in place of a query with this id, in order. `rows` are its rows in the dataset,
+    /// counted from 0.
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>>;
+}
+
+/// Values of the rows of a group, with one number per row in every list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RowValues {
+    /// The values of each new feature.
+    pub new: Vec<Vec<f32>>,
+    /// Features of the dataset, each with the values that replace those of its rows. NaN replaces nothing.
+    pub replaced: Vec<(usize, Vec<f32>)>,
+    /// Labels that replace those of the rows; NaN for no label.
+    pub labels: Option<Vec<f32>>,
+    /// Weights that replace those of the rows.
+    pub weights: Option<Vec<f32>>,
 }
 
 /// A query of the new dataset.
@@ -39,6 +56,13 @@ pub struct RewrittenQuery {
     pub rows: Vec<usize>,
 }
 
+impl RewrittenQuery {
+    /// Creates a query with all of the old query's `rows`.
+    pub fn all(id: String, rows: Range<u64>) -> Self {
+        RewrittenQuery { id, rows: (0..(rows.end - rows.start) as usize).collect() }
+    }
+}
+
 /// A dataset to write.
 #[derive(Debug)]
 pub struct RewriteRequest<'a> {
@@ -48,10 +72,25 @@ pub struct RewriteRequest<'a> {
     pub overwrite: bool,
     /// Number of rows per file; `None` for the default file size.
     pub partition_rows: Option<usize>,
-    /// Names of the new features. They follow the features of the old dataset.
+    /// The features of the old dataset to keep, as indices in ascending order; `None` for all.
+    pub features: Option<&'a [usize]>,
+    /// Names of the new features. They follow those of the old dataset.
     pub new_features: &'a [String],
+    /// Whether rows have weights.
+    pub weights: WeightColumn,
     /// Hash that identifies the origin of the new rows.
     pub origin: Digest,
+}
+
+/// Whether the rows of a new dataset have weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightColumn {
+    /// If those of the old one have.
+    AsBefore,
+    /// Always; 1 unless the old dataset or the change has others.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// Writes the changed rows of a dataset, and returns the manifest of the new one.
@@ -61,9 +100,17 @@ pub fn rewrite(
     change: &dyn RowChange,
 ) -> Result<Manifest> {
     let from = reader.manifest();
-    let names = from.features.iter().chain(request.new_features).cloned().collect();
-    let layout =
-        Layout { features: FeatureNames::Given(names), weight: from.weight, position: from.position };
+    let plan = ColumnChange::new(request, from);
+    let names: Vec<String> = plan.kept.iter().map(|feature| from.features[*feature].clone()).collect();
+    let categories =
+        from.categories.iter().filter(|column| names.contains(&column.feature)).cloned().collect();
+    let layout = Layout {
+        features: FeatureNames::Given(
+            names.into_iter().chain(request.new_features.iter().cloned()).collect(),
+        ),
+        weight: plan.weight,
+        position: from.position,
+    };
     let options = WriteOptions {
         partition_rows: request.partition_rows,
         overwrite: request.overwrite,
@@ -77,14 +124,14 @@ pub fn rewrite(
     let mut grouper = Grouper::new(request.partition_rows.unwrap_or(usize::MAX), usize::MAX);
     for chunk in reader.groups().chunks(rayon::current_num_threads()) {
         interrupt::check()?;
-        let blocks = chunk.par_iter().map(|id| changed_rows(reader, *id, change));
+        let blocks = chunk.par_iter().map(|id| changed_rows(reader, *id, &plan, change));
         for block in blocks.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
             grouper.push(Arc::new(block), &mut |_, _| Ok(true), &mut append)?;
         }
     }
     grouper.finish().map_or(Ok(()), &mut append)?;
     let source = ManifestSource { fingerprint: request.origin, ..from.source.clone() };
-    writer.commit(Manifest { categories: from.categories.clone(), ..Manifest::new(source) })
+    writer.commit(Manifest { categories, ..Manifest::new(source) })
 }
 
 /// Converts the name of an input format to a static string.
@@ -92,18 +139,53 @@ fn format_name(name: &str) -> &'static str {
     ["letor", "csv", "parquet"].into_iter().find(|known| *known == name).unwrap_or("dataset")
 }
 
+/// Where the columns of the old dataset go.
+struct ColumnChange {
+    /// The features to keep.
+    kept: Vec<usize>,
+    /// The new index of each feature; `None` if it is not kept.
+    places: Vec<Option<u32>>,
+    /// Whether rows have weights.
+    weight: bool,
+}
+
+impl ColumnChange {
+    fn new(request: &RewriteRequest<'_>, from: &Manifest) -> Self {
+        let kept = match request.features {
+            Some(kept) => kept.to_vec(),
+            None => (0..from.features.len()).collect(),
+        };
+        let mut places = vec![None; from.features.len()];
+        for (place, feature) in (0..).zip(&kept) {
+            places[*feature] = Some(place);
+        }
+        let weight = match request.weights {
+            WeightColumn::AsBefore => from.weight,
+            WeightColumn::Always => true,
+            WeightColumn::Never => false,
+        };
+        ColumnChange { kept, places, weight }
+    }
+}
+
 /// Returns the changed rows of a row group.
-fn changed_rows(reader: &DatasetReader, id: GroupId, change: &dyn RowChange) -> Result<Vec<Block>> {
+fn changed_rows(
+    reader: &DatasetReader,
+    id: GroupId,
+    plan: &ColumnChange,
+    change: &dyn RowChange,
+) -> Result<Vec<Block>> {
     /// Maximum number of values (rows times columns) to decode at a time.
     const VALUES: usize = 1 << 21;
     let group = reader.open_group(id)?;
     let columns: Vec<usize> = (0..group.columns()).collect();
     let batch_rows = (VALUES / columns.len().max(1)).max(64);
     let mut rows = GroupRows {
-        new_values: change.new_values(&group)?,
-        features: reader.manifest().features.len(),
+        values: change.values(&group)?,
+        plan,
         change,
         open: Vec::new(),
+        first_row: group.first_row(),
         next_row: 0,
         builder: BlockBuilder::default(),
     };
@@ -124,13 +206,13 @@ fn changed_rows(reader: &DatasetReader, id: GroupId, change: &dyn RowChange) -> 
 /// Collects the changed rows of a row group. A batch may end within a query, so the rows of the last query are kept
 /// until the next query begins.
 struct GroupRows<'a> {
-    /// For each new feature, the values of all rows of the group.
-    new_values: Vec<Vec<f32>>,
-    /// Number of features of the old dataset.
-    features: usize,
+    values: RowValues,
+    plan: &'a ColumnChange,
     change: &'a dyn RowChange,
     /// The rows of the open query, in one or several pieces.
     open: Vec<TypedColumns>,
+    /// Number of the group's first row in the dataset.
+    first_row: u64,
     /// Index in the group of the first row after the closed queries.
     next_row: usize,
     builder: BlockBuilder,
@@ -150,8 +232,9 @@ impl GroupRows<'_> {
     fn close_query(&mut self) -> Result<()> {
         let open = std::mem::take(&mut self.open);
         let Some(first) = open.first() else { return Ok(()) };
-        let count = open.iter().map(TypedColumns::rows).sum();
-        for query in self.change.queries(first.query(0), count)? {
+        let count: usize = open.iter().map(TypedColumns::rows).sum();
+        let begin = self.first_row + self.next_row as u64;
+        for query in self.change.queries(first.query(0), begin..begin + count as u64)? {
             for row in &query.rows {
                 let mut place = *row;
                 let mut piece = 0;
@@ -160,17 +243,40 @@ impl GroupRows<'_> {
                     piece += 1;
                 }
                 self.builder.query(query.id.as_bytes(), 0);
-                for (feature, value) in open[piece].present(place) {
-                    self.builder.push_entry(feature, value);
-                }
-                for (feature, values) in (self.features as u32..).zip(&self.new_values) {
-                    self.builder.push_entry(feature, values[self.next_row + row]);
-                }
-                open[piece].finish_row(place, &mut self.builder);
+                self.write_row(&open[piece], place, self.next_row + row);
             }
         }
         self.next_row += count;
         Ok(())
+    }
+
+    /// Adds a row to the builder: its index in the piece, and in the group.
+    fn write_row(&mut self, piece: &TypedColumns, place: usize, row: usize) {
+        let RowValues { new, replaced, labels, weights } = &self.values;
+        let replacement = |feature: usize| {
+            let values = replaced.iter().find(|(other, _)| *other == feature);
+            values.map(|(_, values)| values[row]).filter(|value| !value.is_nan())
+        };
+        for (feature, value) in piece.present(place) {
+            if let Some(new_place) = self.plan.places[feature as usize]
+                && replacement(feature as usize).is_none()
+            {
+                self.builder.push_entry(new_place, value);
+            }
+        }
+        for (feature, values) in replaced {
+            if let Some(new_place) = self.plan.places[*feature]
+                && !values[row].is_nan()
+            {
+                self.builder.push_entry(new_place, values[row]);
+            }
+        }
+        for (feature, values) in (self.plan.kept.len() as u32..).zip(new) {
+            self.builder.push_entry(feature, values[row]);
+        }
+        let label = labels.as_ref().map(|labels| labels[row]);
+        let weight = weights.as_ref().map(|weights| weights[row]);
+        piece.finish_row(place, label, self.plan.weight.then_some(weight), &mut self.builder);
     }
 }
 

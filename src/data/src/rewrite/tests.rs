@@ -90,15 +90,17 @@ fn read_rows(reader: &DatasetReader) -> Vec<Row> {
 struct Example;
 
 impl RowChange for Example {
-    fn new_values(&self, group: &GroupReader) -> Result<Vec<Vec<f32>>> {
+    fn values(&self, group: &GroupReader) -> Result<RowValues> {
         let first = group.first_row();
-        Ok(vec![(0..group.rows()).map(|row| (first + row as u64) as f32).collect()])
+        let new = vec![(0..group.rows()).map(|row| (first + row as u64) as f32).collect()];
+        Ok(RowValues { new, ..RowValues::default() })
     }
 
-    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>> {
         if query.ends_with(['0', '5']) {
             return Ok(Vec::new());
         }
+        let rows = (rows.end - rows.start) as usize;
         let again = RewrittenQuery { id: format!("{query}:again"), rows: vec![0, rows - 1] };
         Ok(vec![RewrittenQuery { id: query.to_owned(), rows: (0..rows).collect() }, again])
     }
@@ -141,7 +143,9 @@ fn rows_are_changed_query_by_query() {
             target: &to,
             overwrite: true,
             partition_rows: None,
+            features: None,
             new_features: &["number".to_owned()],
+            weights: WeightColumn::AsBefore,
             origin: digest_of(b"y"),
         };
         let manifest = rewrite(&reader, &request, &Example).unwrap();
@@ -153,4 +157,67 @@ fn rows_are_changed_query_by_query() {
         fingerprints.push(written.fingerprint().unwrap());
     }
     assert!(fingerprints.iter().all(|fingerprint| *fingerprint == fingerprints[0]), "{fingerprints:?}");
+}
+
+/// Writes the rows with an even number in the dataset, and changes their values.
+struct Replacing;
+
+impl RowChange for Replacing {
+    fn values(&self, group: &GroupReader) -> Result<RowValues> {
+        let numbers = || (0..group.rows()).map(|row| group.first_row() + row as u64);
+        let some = |number: u64| if number.is_multiple_of(6) { number as f32 } else { f32::NAN };
+        Ok(RowValues {
+            new: Vec::new(),
+            replaced: vec![(2, numbers().map(some).collect()), (1, vec![9.0; group.rows()])],
+            labels: Some(numbers().map(|number| (number % 3) as f32).collect()),
+            weights: Some(numbers().map(|number| number as f32).collect()),
+        })
+    }
+
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>> {
+        let even = (0..).zip(rows).filter(|(_, row)| row % 2 == 0).map(|(place, _)| place).collect();
+        Ok(vec![RewrittenQuery { id: query.to_owned(), rows: even }])
+    }
+}
+
+#[test]
+fn features_labels_and_weights_are_replaced() {
+    let room = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| Location::Local(room.path().join(name)));
+    let rows = example_rows(40);
+    let even = || (0..).zip(&rows).filter(|(number, _)| number % 2 == 0);
+    for (partition_rows, weights) in [(1, WeightColumn::Always), (70, WeightColumn::AsBefore)] {
+        write_rows(&from, &rows, partition_rows);
+        let reader = DatasetReader::open(&from).unwrap();
+        let request = RewriteRequest {
+            target: &to,
+            overwrite: true,
+            partition_rows: None,
+            features: Some(&[1, 2]),
+            new_features: &[],
+            weights,
+            origin: digest_of(b"z"),
+        };
+        let manifest = rewrite(&reader, &request, &Replacing).unwrap();
+        assert_eq!(manifest.features, ["b", "c"]);
+        assert!(manifest.categories.is_empty(), "the categorical feature was not kept");
+        let expected = even().map(|(number, row)| Row {
+            label: (number % 3) as f32,
+            weight: number as f32,
+            features: vec![Some(9.0), if number % 6 == 0 { Some(number as f32) } else { row.features[2] }],
+            ..row.clone()
+        });
+        assert_eq!(read_rows(&DatasetReader::open(&to).unwrap()), expected.collect::<Vec<_>>());
+    }
+    let reader = DatasetReader::open(&from).unwrap();
+    let request = RewriteRequest {
+        target: &to,
+        overwrite: true,
+        partition_rows: None,
+        features: None,
+        new_features: &[],
+        weights: WeightColumn::Never,
+        origin: digest_of(b"z"),
+    };
+    assert!(!rewrite(&reader, &request, &Replacing).unwrap().weight);
 }

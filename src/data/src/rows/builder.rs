@@ -145,6 +145,19 @@ impl BlockBuilder {
         self.block.categories = categories;
     }
 
+    /// Makes the zeros of the features that `is_listed` selects missing values. Categorical features keep theirs,
+    /// which are codes.
+    pub(crate) fn zeros_to_missing(&mut self, is_listed: impl Fn(u32) -> bool) {
+        let categories = &self.block.categories;
+        let is_word = |index: u32| categories.iter().any(|(feature, _)| *feature == index);
+        for (index, value) in &mut self.entries {
+            if *value == 0.0 && is_listed(*index) && !is_word(*index) {
+                *value = f32::NAN;
+                self.some_missing = true;
+            }
+        }
+    }
+
     /// Builds a block from the collected rows. Afterwards, the builder is empty, but keeps its buffers for the next
     /// chunk.
     pub fn finish(&mut self) -> Block {

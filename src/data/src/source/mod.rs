@@ -165,6 +165,24 @@ impl LabelledData {
         })
     }
 
+    /// Returns the features that all of the datasets have, with all their categories. There must be at least one.
+    pub fn common_features(locations: &[Location]) -> Result<Vec<KnownFeature>> {
+        let readers = locations.iter().map(SourcePart::open_reader).collect::<Result<Vec<_>>>()?;
+        let mut known = all_features(&readers);
+        known.retain(|feature| {
+            readers.iter().all(|reader| reader.manifest().features.contains(&feature.name))
+        });
+        if known.is_empty() {
+            let places: Vec<String> = readers.iter().map(|reader| reader.location().to_string()).collect();
+            return Err(Error::place(
+                places.join(", "),
+                "the datasets have no common feature",
+                "compare the names of their features (planetree describe), and convert with --names",
+            ));
+        }
+        Ok(known)
+    }
+
     /// Replaces the labels of all rows that are read from now on.
     pub fn set_label_map(&mut self, map: Option<LabelMap>) {
         self.label_map = map;

@@ -24,11 +24,17 @@ pub enum TableKind {
     /// Ranking quality of single trees while they grow: one row per tree, data split (such as `train`) and number of
     /// splits in the tree.
     Strength,
+    /// Quality against cost with early exits: one row per percentage of exits and number of trees.
+    Costs,
+    /// How much the rows of a dataset resemble those of another one: one row per document.
+    Likeness,
+    /// Features whose missing values were filled: one row per feature.
+    Filled,
 }
 
 impl TableKind {
     /// All kinds of tables.
-    pub const ALL: [TableKind; 9] = [
+    pub const ALL: [TableKind; 12] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
@@ -38,6 +44,9 @@ impl TableKind {
         TableKind::Trials,
         TableKind::Steps,
         TableKind::Strength,
+        TableKind::Costs,
+        TableKind::Likeness,
+        TableKind::Filled,
     ];
 
     /// Returns the name of the kind, as stored in the metadata of the file.
@@ -52,6 +61,9 @@ impl TableKind {
             TableKind::Trials => "trials",
             TableKind::Steps => "steps",
             TableKind::Strength => "strength",
+            TableKind::Costs => "costs",
+            TableKind::Likeness => "likeness",
+            TableKind::Filled => "filled",
         }
     }
 
@@ -72,6 +84,9 @@ impl TableKind {
             TableKind::Trials => "trials of a search",
             TableKind::Steps => "steps of a pipeline run",
             TableKind::Strength => "tree strengths",
+            TableKind::Costs => "quality against cost",
+            TableKind::Likeness => "likeness to a dataset",
+            TableKind::Filled => "filled features",
         }
     }
 
@@ -99,6 +114,11 @@ impl TableKind {
                 (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], &[])
             }
             TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], &[]),
+            TableKind::Costs => (&["exit_percent", "trees", "documents", "cost", "tree_cost"], &[""]),
+            TableKind::Likeness => (&["query_id", "doc_id", "label", "fold", "likeness", "rank"], &[]),
+            TableKind::Filled => {
+                (&["feature", "present", "missing", "mean", "filled_mean", "error", "r2", "sweeps"], &[])
+            }
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
@@ -120,6 +140,9 @@ impl TableKind {
             TableKind::Trials => "use the trials.parquet written by `planetree cv --search`",
             TableKind::Steps => "use the steps.parquet written by `planetree run`",
             TableKind::Strength => "use a file written by `planetree train --strength`",
+            TableKind::Costs => "use a file written by `planetree cost`",
+            TableKind::Likeness => "use the likeness.parquet written by `planetree select`",
+            TableKind::Filled => "use a file written by `planetree impute --filled`",
         }
     }
 }

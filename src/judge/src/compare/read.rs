@@ -4,7 +4,7 @@
 use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
 use super::query_value::{QueryValue, sorted_and_checked};
-use crate::evaluate::{CONVENTION, EvaluateRequest, Ranking, evaluate};
+use crate::evaluate::{Baseline, CONVENTION, EvaluateRequest, Ranking, evaluate};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::LabelMap;
@@ -18,6 +18,23 @@ pub struct ComparedFile {
     pub name: Option<String>,
     /// The file or URL.
     pub location: Location,
+    /// A baseline to evaluate if the location is a dataset.
+    pub baseline: Option<Baseline>,
+}
+
+impl ComparedFile {
+    /// Creates an unnamed file of metrics or predictions.
+    pub fn new(location: Location) -> Self {
+        ComparedFile { name: None, location, baseline: None }
+    }
+
+    fn ranking(&self) -> Ranking {
+        let location = self.location.clone();
+        match self.baseline.clone() {
+            Some(baseline) => Ranking::Baseline { data: location, baseline },
+            None => Ranking::Predictions(location),
+        }
+    }
 }
 
 /// The systems in all files, and the metric of their values.
@@ -54,6 +71,16 @@ pub fn read_systems(
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
+    if let Ok(pooled) = &parsed
+        && pooled.is_pooled()
+    {
+        return Err(Error::usage(
+            format_args!(
+                "metric {pooled} has no value per query, so systems cannot be compared query by query"
+            ),
+            "choose a metric that has, such as auc or pauc@0-5",
+        ));
+    }
     // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
     let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
@@ -61,7 +88,7 @@ pub fn read_systems(
     let label_map = common_label_map(&tables, rules.label_map.as_ref())?;
     let mut systems = Vec::new();
     for (compared, table) in files.iter().zip(&tables) {
-        let file = compared.location.to_string();
+        let file = compared.ranking().to_string();
         let read = match table {
             Some(table) => read_metric(table, &column)?,
             None => {
@@ -71,7 +98,7 @@ pub fn read_systems(
                         label_map: label_map.clone(),
                         ..EvaluateRequest::new(vec![metric.parse()?], convention.clone())
                     };
-                    evaluate_predictions(&compared.location, &request)?
+                    values_of(&compared.ranking(), &request)?
                 };
                 vec![TableSystem { name: None, values }]
             }
@@ -83,7 +110,10 @@ pub fn read_systems(
                 (Some(given), Some(name)) => format!("{given}/{name}"),
                 (Some(given), None) => given.clone(),
                 (None, Some(name)) => name,
-                (None, None) => file_stem(&file),
+                (None, None) => match &compared.baseline {
+                    Some(baseline) => baseline.to_string(),
+                    None => file_stem(&file),
+                },
             };
             systems.push(ComparedSystem { name, file: file.clone(), place, queries });
         }
@@ -93,9 +123,9 @@ pub fn read_systems(
     Ok(ReadSystems { systems, metric: column, higher_is_better, convention, label_map })
 }
 
-/// Computes one metric for every query in a file of predictions.
-fn evaluate_predictions(location: &Location, request: &EvaluateRequest) -> Result<Vec<QueryValue>> {
-    let results = evaluate(&Ranking::Predictions(location.clone()), request)?;
+/// Computes one metric for every query of a ranking.
+fn values_of(ranking: &Ranking, request: &EvaluateRequest) -> Result<Vec<QueryValue>> {
+    let results = evaluate(ranking, request)?;
     let queries = results.names().zip(results.column(0)).enumerate();
     let value = |(index, (query, value)): (usize, (&str, Option<f64>))| QueryValue {
         query: query.to_owned(),
@@ -107,6 +137,9 @@ fn evaluate_predictions(location: &Location, request: &EvaluateRequest) -> Resul
 
 /// Opens a metrics table. Returns `None` for any other file, which is then read as predictions.
 fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
+    if file.baseline.is_some() {
+        return Ok(None);
+    }
     match TableReader::kind_of(&file.location)? {
         Some(TableKind::Metrics) => TableReader::open(&file.location, TableKind::Metrics).map(Some),
         _ => Ok(None),

@@ -97,7 +97,7 @@ impl EvaluationDriver<'_> {
         task: JudgeTask,
         cancelled: &AtomicBool,
     ) -> Result<PartialEvaluation> {
-        let judge = QueryJudge::new(self.settings);
+        let judge = QueryJudge::new(self.settings)?;
         let unless_cancelled = |batch: Result<RecordBatch>| {
             if cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { batch }
         };
@@ -167,7 +167,7 @@ impl<'a> ResultAssembly<'a> {
         let tag = drive.settings.tag.clone().unwrap_or_default();
         let run = drive.run.map(|location| Ok((run_output(location, tag)?, location)));
         Ok(ResultAssembly {
-            judge: QueryJudge::new(drive.settings),
+            judge: QueryJudge::new(drive.settings)?,
             open: Vec::new(),
             results: Results::new(drive.settings.metrics.len()),
             seen: (!drive.sorted).then(SeenQueries::default),

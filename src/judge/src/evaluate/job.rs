@@ -58,6 +58,7 @@ impl JudgeRows {
             segments: self.by.is_some(),
             tag: self.tag.clone(),
             input: self.input.clone(),
+            random_order: false,
         })
     }
 }
@@ -96,7 +97,7 @@ impl Job for JudgeRows {
         let settings = self.settings()?;
         let groups = shard.parts.par_iter().map(|group| {
             let reader = shard.data.group_reader(*group);
-            let judged = QueryJudge::new(&settings).judge_batches(reader()?)?;
+            let judged = QueryJudge::new(&settings)?.judge_batches(reader()?)?;
             Ok(JudgedGroup {
                 head: Bytes(batches_to_bytes(&judged.head)?),
                 between: judged.between,

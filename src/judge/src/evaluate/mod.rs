@@ -6,6 +6,7 @@
 //!                                                             metrics table, summary, segments ◄─────────┘
 //! ```
 
+mod baseline;
 mod curve;
 mod documents;
 mod drive;
@@ -26,6 +27,7 @@ mod text_predictions;
 mod trec;
 mod worker;
 
+pub use baseline::Baseline;
 pub use curve::{CURVE, CurvePoint};
 pub use job::{JudgeRows, JudgedGroups};
 pub use judgments::Judgments;
@@ -34,7 +36,7 @@ pub use remote::{EvaluationInput, RemoteEvaluator};
 pub use results::{QueryResult, Results};
 pub use segments::SegmentJoin;
 pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
-pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, RowOrigin, default_metrics};
+pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, POOLED, RowOrigin, default_metrics};
 
 use crate::plan::{BatchIterator, Engine, OpenReader};
 use arrow::array::RecordBatch;
@@ -44,6 +46,7 @@ use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
 use planetree_data::LabelMap;
 use planetree_metric::{Convention, Metric};
+use std::fmt;
 use std::sync::Arc;
 
 pub use predictions::Predictions;
@@ -70,14 +73,36 @@ pub enum Ranking {
     },
     /// A TREC run file.
     Run(Location),
+    /// A ranking of a dataset that needs no model.
+    Baseline {
+        /// Location of the dataset.
+        data: Location,
+        /// How the rows are ranked.
+        baseline: Baseline,
+    },
 }
 
 impl Ranking {
-    /// Returns the location of the file with the scores.
+    /// Returns the location of the file with the scores, or of the dataset that a baseline ranks.
     pub fn location(&self) -> &Location {
         match self {
             Ranking::Predictions(location) | Ranking::Run(location) => location,
             Ranking::Scores { scores, .. } => scores,
+            Ranking::Baseline { data, .. } => data,
+        }
+    }
+
+    /// Whether values are expectations over all orders of documents.
+    fn is_expectation(&self) -> bool {
+        matches!(self, Ranking::Baseline { baseline: Baseline::Expectation, .. })
+    }
+}
+
+impl fmt::Display for Ranking {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ranking::Baseline { data, baseline } => write!(formatter, "{baseline} of {data}"),
+            _ => self.location().fmt(formatter),
         }
     }
 }
@@ -149,6 +174,7 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
         segments: request.by.is_some(),
         tag: request.run.as_ref().map(|(_, tag)| tag.clone()),
         input: ranking.location().to_string(),
+        random_order: ranking.is_expectation(),
     };
     let run = request.run.as_ref().map(|(location, _)| location);
     let judge = |readers: Vec<OpenReader>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
@@ -235,9 +261,19 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
         (Ranking::Run(location), Some(judged), _) => {
             judge(vec![trec::run_reader(location), judged], None, true)?
         }
-        (Ranking::Scores { .. }, Some(_), _) => {
+        (Ranking::Baseline { data, baseline }, None, _) => {
+            if ranking.is_expectation() && request.run.is_some() {
+                return Err(Error::usage(
+                    "--write-run: the expectation over all orders is not a ranking",
+                    "omit --write-run",
+                ));
+            }
+            let (readers, rows) = baseline::readers(data, baseline, &request.metrics, by)?;
+            judge(readers, Some(rows), false)?
+        }
+        (Ranking::Scores { .. } | Ranking::Baseline { .. }, Some(_), _) => {
             return Err(Error::usage(
-                "--labels and --qrels cannot be combined with --scores: the labels come from the dataset",
+                "--labels and --qrels cannot be combined with --data: the labels come from the dataset",
                 "omit --labels and --qrels",
             ));
         }

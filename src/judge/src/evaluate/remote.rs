@@ -42,6 +42,7 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
     match (ranking, &request.judgments) {
         (Ranking::Scores { .. }, _) => refuse("text scores"),
         (Ranking::Run(_), _) => refuse("TREC runs"),
+        (Ranking::Baseline { .. }, _) => refuse("features and random orders"),
         (_, Some(_)) => refuse("rankings with separate labels"),
         (_, None) if request.label_map.is_some() => refuse("rankings with a label map"),
         (Ranking::Predictions(location), None) if format_of(location)?.is_some() => {

@@ -1,5 +1,6 @@
 //! Stores the results of all queries by column.
 
+use planetree_metric::{Metric, Pool};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
@@ -27,6 +28,8 @@ pub struct Results {
     pub ideal_dcg: Vec<f64>,
     /// The segment of each query, if requested.
     pub segments: Vec<Option<String>>,
+    /// The ranked documents of all queries in order, if a metric is pooled.
+    pub pool: Pool,
     /// The ranking as lines of a TREC run, if requested.
     pub run: Vec<u8>,
     /// Number of ranked rows.
@@ -114,6 +117,7 @@ impl Results {
         self.dcg.append(&mut other.dcg);
         self.ideal_dcg.append(&mut other.ideal_dcg);
         self.segments.append(&mut other.segments);
+        self.pool.append(&other.pool);
         self.rows += other.rows;
         self.unjudged += other.unjudged;
         self.unranked += other.unranked;
@@ -131,6 +135,27 @@ impl Results {
             && self.first_rows.len() == queries
             && Some(self.values.len()) == queries.checked_mul(self.width)
             && [self.dcg.len(), self.ideal_dcg.len(), self.segments.len()].into_iter().all(fits)
+            && (self.pool.is_empty()
+                || self.pool.len() as u64
+                    == self.documents.iter().map(|count| u64::from(*count)).sum::<u64>())
+    }
+
+    /// Returns the value of a pooled metric over the documents of some queries; `None` if it is undefined.
+    pub(crate) fn pooled(&self, metric: &Metric, queries: impl Iterator<Item = usize>) -> Option<f64> {
+        self.pool_of(queries).value(metric)
+    }
+
+    /// Returns the documents of some queries.
+    fn pool_of(&self, queries: impl Iterator<Item = usize>) -> Pool {
+        let ends = self.documents.iter().scan(0, |end, documents| {
+            *end += *documents as usize;
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.take_while(|end| *end <= self.pool.len()).collect();
+        self.pool.select(queries.filter_map(|query| {
+            let end = *ends.get(query)?;
+            Some(end - self.documents[query] as usize..end)
+        }))
     }
 
     /// Returns the same results with the queries in the order of their first rows.
@@ -138,6 +163,7 @@ impl Results {
         let mut order: Vec<usize> = (0..self.queries()).collect();
         order.sort_by_key(|query| self.first_rows[*query]);
         let mut sorted = Results::new(self.width);
+        sorted.pool = self.pool_of(order.iter().copied());
         for query in order {
             let values: Vec<_> = (0..self.width).map(|metric| self.value(query, metric)).collect();
             sorted.push(&QueryResult {

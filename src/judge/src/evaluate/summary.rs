@@ -14,9 +14,9 @@ pub struct MetricSummary {
     /// The metric.
     pub metric: Metric,
     /// Mean over the counted queries; `None` if there are none. A query is counted unless the rules for the metric
-    /// exclude it.
+    /// exclude it. For a pooled metric, its value over the documents of all queries; `None` if it is undefined.
     pub mean: Option<f64>,
-    /// Number of counted queries.
+    /// Number of counted queries; all queries for a pooled metric that is defined.
     pub counted: usize,
     /// Mean over the counted queries that have relevant documents; `None` if there are none.
     pub mean_without_empty: Option<f64>,
@@ -67,7 +67,10 @@ impl EvaluationSummary {
         let of_metric = |(column, metric): (usize, &Metric)| MetricSummary {
             metric: *metric,
             mean: mean(results, column, metric, all()),
-            counted: results.column(column).flatten().count(),
+            counted: match metric.is_pooled() {
+                true => results.pooled(metric, all()).map_or(0, |_| results.queries()),
+                false => results.column(column).flatten().count(),
+            },
             mean_without_empty: mean(results, column, metric, all().filter(|query| !is_empty(query))),
             percentiles: percentiles(results.column(column).flatten().collect()),
         };
@@ -111,6 +114,9 @@ fn mean(
     metric: &Metric,
     queries: impl Iterator<Item = usize>,
 ) -> Option<f64> {
+    if metric.is_pooled() {
+        return results.pooled(metric, queries);
+    }
     let counted = queries
         .filter_map(|query| Some((results.value(query, column)?, f64::from(results.documents[query]))));
     mean_of(*metric, counted)
@@ -159,6 +165,7 @@ fn worst_queries(results: &Results, metric: &Metric, count: usize) -> Vec<usize>
 mod tests {
     use super::super::results::QueryResult;
     use super::*;
+    use planetree_metric::{Convention, QueryRows};
 
     fn results(queries: &[(&str, usize, usize, Option<f64>)]) -> Results {
         let mut results = Results::new(1);
@@ -192,6 +199,31 @@ mod tests {
         let summary = EvaluationSummary::of(&results, &[Metric::Rmse], 2);
         assert_eq!(summary.metrics[0].mean, Some((12.0_f64 / 4.0).sqrt()));
         assert_eq!(summary.worst, [1, 0]);
+    }
+
+    #[test]
+    fn pooled_metrics_use_the_documents_of_the_queries() {
+        let metric = Metric::AucPooled;
+        let queries = [([1.0, 0.0], [0.9, 0.1]), ([0.0, 0.0], [2.0, 3.0]), ([1.0, 0.0], [0.0, 0.5])];
+        let mut results = Results::new(1);
+        for (number, (labels, scores)) in queries.iter().enumerate() {
+            let relevant = usize::from(labels[0] > 0.0);
+            let name = &["c", "b", "a"][number];
+            let first_row = 10 - number as u64;
+            results.push(&QueryResult { name, documents: 2, relevant, first_row, values: &[None] });
+            let rows = QueryRows { labels, scores, documents: None, judged: None };
+            results.pool.add(&rows, &Convention::default(), 1.0);
+        }
+        results.segments = vec![Some("x".to_owned()), Some("x".to_owned()), Some("y".to_owned())];
+        for results in [&results, &results.in_input_order()] {
+            let summary = EvaluationSummary::of(results, &[metric], 3);
+            let all = &summary.metrics[0];
+            assert_eq!((all.mean, all.mean_without_empty, all.counted), (Some(0.25), Some(0.5), 3));
+            assert_eq!((all.percentiles, summary.worst.len()), (None, 0));
+            let segments = SegmentSummary::of(results, &[metric]);
+            let means: Vec<_> = segments.iter().map(|segment| segment.means[0]).collect();
+            assert_eq!(means, [Some(1.0 / 3.0), Some(0.0)]);
+        }
     }
 
     #[test]

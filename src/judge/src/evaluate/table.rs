@@ -2,6 +2,7 @@
 //! write such tables; comparisons and reports read them.
 
 use super::results::Results;
+use super::summary::EvaluationSummary;
 use super::{CURVE, DEFAULT_METRICS};
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -10,12 +11,16 @@ use planetree_base::storage::Location;
 use planetree_data::LabelMap;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Metadata key for the convention, which is the set of rules by which the metrics were computed.
 pub const CONVENTION: &str = Convention::KEY;
 /// Metadata key for the names of the metrics, separated by commas.
 pub const METRICS: &str = "planetree.metrics";
+/// Metadata key for the values of pooled metrics, which have no value per query: a JSON object with a member per system,
+/// which has a member per metric. The name of the only system is empty.
+pub const POOLED: &str = "planetree.pooled";
 
 /// Names of the columns for DCG and ideal DCG, which come after the columns of the metrics.
 const GAINS: [&str; 2] = ["dcg", "idcg"];
@@ -23,7 +28,7 @@ const GAINS: [&str; 2] = ["dcg", "idcg"];
 /// The columns and metadata of a metrics table.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsLayout<'a> {
-    /// The metrics, one column each.
+    /// The metrics, one column each. Pooled metrics have no column.
     pub metrics: &'a [Metric],
     /// Convention by which all metrics are computed.
     pub convention: &'a Convention,
@@ -54,13 +59,15 @@ pub struct MetricsTable<'a> {
     layout: MetricsLayout<'a>,
     writer: TableWriter,
     schema: SchemaRef,
+    pooled: Map<String, Value>,
 }
 
 impl<'a> MetricsTable<'a> {
     /// Creates a table with this layout.
     pub fn create(location: &Location, layout: MetricsLayout<'a>) -> Result<Self> {
         let MetricsLayout { metrics, convention, label_map, segments, systems, folds, curve } = layout;
-        let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
+        let by_query = metrics.iter().filter(|metric| !metric.is_pooled());
+        let names: Vec<String> = by_query.map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
             Field::new("documents", DataType::Int32, false),
@@ -82,7 +89,7 @@ impl<'a> MetricsTable<'a> {
         if let Some(varied) = curve {
             writer.set_metadata(CURVE, varied.to_owned());
         }
-        Ok(MetricsTable { layout, writer, schema })
+        Ok(MetricsTable { layout, writer, schema, pooled: Map::new() })
     }
 
     /// Appends results, which must include DCG and ideal DCG.
@@ -96,12 +103,14 @@ impl<'a> MetricsTable<'a> {
             counts(&results.documents),
             counts(&results.relevant),
         ];
-        for metric in 0..results.width() {
+        let metrics = self.layout.metrics.iter().enumerate().filter(|(_, metric)| !metric.is_pooled());
+        for (metric, _) in metrics {
             columns.push(Arc::new(results.column(metric).collect::<Float64Array>()));
         }
+        let named = &self.schema.fields()[3..columns.len()];
         for (name, values) in GAINS.iter().zip([&results.dcg, &results.ideal_dcg]) {
             // The column already exists if DCG is one of the metrics.
-            if !self.schema.fields()[3..3 + results.width()].iter().any(|field| field.name() == name) {
+            if !named.iter().any(|field| field.name() == name) {
                 columns.push(Arc::new(Float64Array::from(values.clone())));
             }
         }
@@ -120,8 +129,22 @@ impl<'a> MetricsTable<'a> {
         self.writer.write(&batch)
     }
 
+    /// Records the pooled metrics of a system, from the summary of all its results.
+    pub fn record_pooled(&mut self, summary: &EvaluationSummary, origin: RowOrigin<'_>) {
+        let pooled = summary.metrics.iter().filter(|summary| summary.metric.is_pooled());
+        let values: Map<String, Value> =
+            pooled.map(|summary| (summary.metric.to_string(), json!(summary.mean))).collect();
+        if !values.is_empty() {
+            let system = if self.layout.systems { origin.system } else { "" };
+            self.pooled.insert(system.to_owned(), Value::Object(values));
+        }
+    }
+
     /// Completes the table and moves it to its final location.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
+        if !self.pooled.is_empty() {
+            self.writer.set_metadata(POOLED, Value::Object(self.pooled).to_string());
+        }
         self.writer.finish()
     }
 }

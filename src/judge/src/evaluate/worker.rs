@@ -31,6 +31,17 @@ pub struct EvaluationSettings {
     pub tag: Option<String>,
     /// Name of the input, for messages.
     pub input: String,
+    /// Whether values are expectations over all orders of the documents of a query.
+    pub random_order: bool,
+}
+
+impl EvaluationSettings {
+    fn judge(&self, metrics: &[Metric]) -> Result<Judge> {
+        match self.random_order {
+            true => Judge::of_random_order(metrics, &self.convention),
+            false => Ok(Judge::new(metrics, &self.convention)),
+        }
+    }
 }
 
 /// The results of all queries in a sequence of rows except the first and the last query, whose rows are not
@@ -57,17 +68,18 @@ pub struct QueryJudge<'s> {
 }
 
 impl<'s> QueryJudge<'s> {
-    /// Creates an evaluator without results.
-    pub fn new(settings: &'s EvaluationSettings) -> Self {
+    /// Creates an evaluator without results. Returns an error if the expectation of a metric is needed but has no closed
+    /// form.
+    pub fn new(settings: &'s EvaluationSettings) -> Result<Self> {
         let EvaluationSettings { metrics, convention, gains, .. } = settings;
-        QueryJudge {
+        Ok(QueryJudge {
             settings,
-            judge: Judge::new(metrics, convention),
-            dcg: gains.then(|| Judge::new(&[Metric::Dcg(None)], convention)),
+            judge: settings.judge(metrics)?,
+            dcg: gains.then(|| settings.judge(&[Metric::Dcg(None)])).transpose()?,
             needs_documents: convention.needs_documents(),
             documents: DocumentTable::default(),
             results: Results::new(metrics.len()),
-        }
+        })
     }
 
     /// Returns the results so far, and starts again without results.
@@ -273,6 +285,9 @@ impl<'s> QueryJudge<'s> {
         let values = self.judge.query(&input).map_err(unfit)?;
         let result = QueryResult { name, documents: scores.len(), relevant, first_row, values };
         self.results.push(&result);
+        if settings.metrics.iter().any(Metric::is_pooled) {
+            self.results.pool.add(&input, convention, 1.0);
+        }
         if let Some(judge) = &mut self.dcg {
             let values = judge.query(&input).map_err(unfit)?;
             self.results.dcg.push(values.first().copied().flatten().unwrap_or(0.0));

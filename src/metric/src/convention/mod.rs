@@ -33,10 +33,10 @@ pub struct Convention {
     pub discount: Discount,
     /// Depth of NDCG and DCG if the metric names none; `None` for the whole list.
     pub depth: Option<u32>,
-    /// Depth of MAP, MRR, precision and recall if the metric names none; `None` for the whole list.
+    /// Depth of MAP, MRR, precision, recall and success if the metric names none; `None` for the whole list.
     pub binary_depth: Option<u32>,
-    /// NDCG of a query without relevant documents. `Skip` also excludes such queries from DCG, ERR, MRR and
-    /// precision.
+    /// NDCG of a query without relevant documents. `Skip` also excludes such queries from DCG, ERR, MRR,
+    /// precision and success.
     pub empty: Empty,
     /// Average precision of a query without relevant documents.
     pub map_empty: Empty,
@@ -46,9 +46,9 @@ pub struct Convention {
     pub short: Short,
     /// Order of documents with equal scores, for NDCG, DCG, ERR and inversions.
     pub ties: Ties,
-    /// Order of documents with equal scores, for MAP, MRR, precision, recall and AUC.
+    /// Order of documents with equal scores, for MAP, MRR, precision, recall, success and AUC.
     pub binary_ties: Ties,
-    /// Which labels count as relevant, for MAP, MRR, precision, recall and AUC.
+    /// Which labels count as relevant, for MAP, MRR, precision, recall, success and AUC.
     pub relevant: Threshold,
     /// Denominator of average precision.
     pub map_normaliser: MapNormaliser,
@@ -62,6 +62,10 @@ pub struct Convention {
     pub ideal: Ideal,
     /// Precision with which scores are compared.
     pub scores: Width,
+    /// What the names `auc` and `pauc` stand for.
+    pub auc: AreaScope,
+    /// Scale of partial AUC.
+    pub pauc: PartialArea,
 }
 
 /// Value of a metric for a query without relevant documents.
@@ -148,6 +152,24 @@ pub enum Width {
     Float32,
 }
 
+/// What the names `auc` and `pauc` stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AreaScope {
+    /// The mean over queries.
+    Query,
+    /// The area of all documents of all queries: `auc_pooled` and `pauc_pooled`.
+    Pooled,
+}
+
+/// Scale of partial AUC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartialArea {
+    /// The area itself.
+    Area,
+    /// 0.5 for random scores, 1 for perfect ones (McClish 1989).
+    Standardised,
+}
+
 impl Convention {
     /// Metadata key under which a table stores its convention.
     pub const KEY: &'static str = "planetree.convention";
@@ -198,14 +220,25 @@ impl Convention {
     /// Returns the depth of a metric: `None` if the metric does not depend on ranks, `Some(None)` for the whole list.
     pub fn depth(&self, metric: &Metric) -> Option<Option<u32>> {
         match metric {
-            Metric::Rmse | Metric::Custom(_) => None,
+            Metric::Rmse | Metric::Custom(_) | Metric::AucPooled | Metric::PartialAucPooled(..) => None,
             Metric::Ndcg(depth) | Metric::Dcg(depth) => Some(depth.or(self.depth)),
             Metric::Err(depth) => Some(depth.or(self.err_depth)),
             Metric::Map(_) if self.map_whole => Some(None),
-            Metric::Map(depth) | Metric::Mrr(depth) | Metric::Precision(depth) | Metric::Recall(depth) => {
-                Some(depth.or(self.binary_depth))
-            }
+            Metric::Map(depth)
+            | Metric::Mrr(depth)
+            | Metric::Precision(depth)
+            | Metric::Recall(depth)
+            | Metric::Success(depth) => Some(depth.or(self.binary_depth)),
             Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => Some(None),
+        }
+    }
+
+    /// Returns the metric that a name stands for: under `auc=pooled`, `auc` and `pauc` are the pooled metrics.
+    pub fn meant(&self, metric: Metric) -> Metric {
+        match (self.auc, metric) {
+            (AreaScope::Pooled, Metric::Auc) => Metric::AucPooled,
+            (AreaScope::Pooled, Metric::PartialAuc(from, to)) => Metric::PartialAucPooled(from, to),
+            (_, metric) => metric,
         }
     }
 
@@ -350,6 +383,8 @@ impl Default for Convention {
             err_depth: None,
             ideal: Ideal::List,
             scores: Width::Float64,
+            auc: AreaScope::Query,
+            pauc: PartialArea::Area,
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct ConventionPreset {
 }
 
 /// All presets, the default first. A new preset needs only an entry here.
-const PRESETS: [ConventionPreset; 14] = [
+const PRESETS: [ConventionPreset; 15] = [
     ConventionPreset {
         name: DEFAULT,
         switches: "",
@@ -45,6 +45,11 @@ const PRESETS: [ConventionPreset; 14] = [
         name: "mohan",
         switches: "depth=10,empty=0.5",
         help: "Mohan's thesis of 2010: NDCG@10, 0.5 for empty queries, ERR on the whole list",
+    },
+    ConventionPreset {
+        name: "mohan-cost",
+        switches: "short=pad,relevant=3,auc=pooled",
+        help: "Mohan's thesis, chapter 6: relevant from label 3, P over K, AUC of all documents pooled",
     },
     ConventionPreset {
         name: "ranklib",

@@ -14,7 +14,7 @@ pub(crate) struct Switch {
 }
 
 /// All switches. A switch that also sets other switches must come before them.
-const SWITCHES: [Switch; 17] = [
+const SWITCHES: [Switch; 19] = [
     Switch {
         name: "gain",
         values: "exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1",
@@ -143,6 +143,18 @@ const SWITCHES: [Switch; 17] = [
         read: |convention, text| word(&WIDTH, text).map(|width| convention.scores = width),
         print: |convention| name_of(&WIDTH, convention.scores),
     },
+    Switch {
+        name: "auc",
+        values: "query, pooled",
+        read: |convention, text| word(&SCOPE, text).map(|scope| convention.auc = scope),
+        print: |convention| name_of(&SCOPE, convention.auc),
+    },
+    Switch {
+        name: "pauc",
+        values: "area, standardised",
+        read: |convention, text| word(&PARTIAL_AREA, text).map(|area| convention.pauc = area),
+        print: |convention| name_of(&PARTIAL_AREA, convention.pauc),
+    },
 ];
 
 /// Returns all switches, in printing order.
@@ -163,6 +175,9 @@ const NORMALISER: [(&str, MapNormaliser); 3] =
     [("relevant", MapNormaliser::Relevant), ("depth", MapNormaliser::Depth), ("found", MapNormaliser::Found)];
 const MAP_DEPTH: [(&str, bool); 2] = [("k", false), ("all", true)];
 const IDEAL: [(&str, Ideal); 2] = [("list", Ideal::List), ("judgments", Ideal::Judgments)];
+const SCOPE: [(&str, AreaScope); 2] = [("query", AreaScope::Query), ("pooled", AreaScope::Pooled)];
+const PARTIAL_AREA: [(&str, PartialArea); 2] =
+    [("area", PartialArea::Area), ("standardised", PartialArea::Standardised)];
 const WIDTH: [(&str, Width); 2] = [("float64", Width::Float64), ("float32", Width::Float32)];
 
 fn word<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {

@@ -175,7 +175,7 @@ impl GroupPredictor {
     }
 
     /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes each batch to `sink`.
-    fn each_batch(
+    pub(super) fn each_batch(
         &self,
         reader: &DatasetReader,
         group: &GroupReader,
@@ -230,7 +230,7 @@ pub struct TimedGroup<T> {
 }
 
 /// Returns the index of the first row of each query in a group, followed by the number of rows in the group.
-fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
+pub(super) fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
     let queries = group.read(0..1)?;
     let queries = queries.column(0).as_string_opt::<i32>();
     Ok(bounds_of(queries.ok_or_else(|| unexpected_columns(reader.location()))?))
@@ -244,7 +244,7 @@ pub fn bounds_of(queries: &StringArray) -> Vec<usize> {
 }
 
 /// Returns an error if a score is not finite. This happens if the sum of finite values overflows.
-fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
+pub(super) fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
     let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
     let rows = row_identity(reader, group)?;
     let query = rows
@@ -273,7 +273,7 @@ pub(super) fn complete(
 }
 
 /// Reads the query ids, document ids and labels of a group.
-pub(super) fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Result<RecordBatch> {
+pub fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Result<RecordBatch> {
     /// The first columns of every dataset.
     const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
     if !group.names().starts_with(&COLUMNS) {

@@ -7,11 +7,12 @@
 //! The families (`family/`) compute the values of the parts, and `scorer.rs` combines these values into scores.
 //! `columns.rs` finds a model's features in a dataset and maps categories to the model's codes, `group.rs` scores a row
 //! group, `stream.rs` scores a whole dataset, `job.rs` scores on a cluster, and `table.rs` writes the predictions
-//! table. `permutation.rs` computes permutation importance, and `attach.rs` attaches existing scores to the rows of a
+//! table. `early_exit/` scores with early exits, `permutation.rs` computes permutation importance, and `attach.rs` attaches existing scores to the rows of a
 //! dataset.
 
 mod attach;
 mod columns;
+mod early_exit;
 mod group;
 mod job;
 mod permutation;
@@ -23,14 +24,15 @@ mod table;
 pub use crate::family::trees::win_rates;
 pub use attach::attach_scores;
 pub use columns::{ColumnPlan, known_features};
+pub use early_exit::{EarlyExit, ExitReport, ExitRows, ExitScope, ExitScorer, ExitShare, predict_with_exits};
 pub use group::{
-    GroupPredictor, NOT_FINITE, PartColumn, PredictedGroup, TimedGroup, bounds_of, part_columns,
+    GroupPredictor, NOT_FINITE, PartColumn, PredictedGroup, TimedGroup, bounds_of, part_columns, row_identity,
 };
 pub use job::{ScoreRows, ScoredGroups, SentModel};
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use rank::ranks;
 pub use scorer::Scorer;
-pub use stream::{PredictReport, predict, predict_with, scores_of};
+pub use stream::{PredictReport, part_values, predict, predict_with, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 
 #[cfg(test)]

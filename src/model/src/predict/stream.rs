@@ -1,7 +1,7 @@
 //! Scores the row groups of a dataset in parallel. A bounded number of groups is in memory at a time, and results are
 //! passed on in row order.
 
-use super::group::{GroupPredictor, GroupScores, PredictedGroup, TimedGroup, complete};
+use super::group::{GroupPredictor, GroupScores, PartColumn, PredictedGroup, TimedGroup, complete};
 use crate::model::Model;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
@@ -53,6 +53,19 @@ pub fn scores_of(reader: &DatasetReader, model: &Model) -> Result<Vec<f64>> {
     let predictor = GroupPredictor::new(model, reader)?;
     each_group(reader, &predictor, threads, |_, scores| Ok(scores.scores), &mut |scores| {
         all.extend(scores);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Returns the normalised values of each part of a model for all rows of a dataset, in row order.
+pub fn part_values(reader: &DatasetReader, model: &Model) -> Result<Vec<Vec<f64>>> {
+    let rows = reader.manifest().rows as usize;
+    let mut all: Vec<Vec<f64>> = model.parts.iter().map(|_| Vec::with_capacity(rows)).collect();
+    let threads = rayon::current_num_threads();
+    let predictor = GroupPredictor::with_parts(model, reader, true)?;
+    each_group(reader, &predictor, threads, |_, scores| Ok(scores.parts), &mut |parts: Vec<PartColumn>| {
+        all.iter_mut().zip(parts).for_each(|(all, part)| all.extend(part.values));
         Ok(())
     })?;
     Ok(all)

@@ -43,7 +43,7 @@ impl Curves {
     /// Reads the curves of a metrics table. Returns `None` if the systems in the table are not points on curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
-        let sources = [ComparedFile { name: None, location: table.location().clone() }];
+        let sources = [ComparedFile::new(table.location().clone())];
         let names = table.metadata(METRICS).unwrap_or_default().split(',');
         let mut curves = Curves {
             varied: varied.to_owned(),

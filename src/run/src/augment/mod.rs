@@ -7,10 +7,11 @@ pub use resample::{DocumentSample, SAMPLE_SUFFIX};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
 use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
-use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, rewrite};
+use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, RowValues, WeightColumn, rewrite};
 use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, model_fingerprint};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// A kind of column that a model adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,17 @@ pub enum AugmentColumn {
     Classes,
     /// The probability of a label of at most a grade, for every grade below the highest, of ordinal models.
     Cumulative,
+}
+
+impl AugmentColumn {
+    /// Returns the value of `--columns`.
+    pub fn name(self) -> &'static str {
+        match self {
+            AugmentColumn::Score => "score",
+            AugmentColumn::Classes => "classes",
+            AugmentColumn::Cumulative => "cumulative",
+        }
+    }
 }
 
 /// A model whose scores become features.
@@ -52,6 +64,14 @@ pub struct AugmentRequest<'a> {
 /// Augments a dataset. Returns the manifest of the new dataset, whose last features are the new ones, and warnings for
 /// the user.
 pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(Manifest, Vec<String>)> {
+    let repeated = |(place, column): (usize, &AugmentColumn)| request.columns[..place].contains(column);
+    if let Some((_, column)) = request.columns.iter().enumerate().find(|entry| repeated(*entry)) {
+        let name = column.name();
+        return Err(Error::usage(
+            format_args!("--columns lists {name} twice"),
+            format_args!("list {name} once"),
+        ));
+    }
     let columns = request.models.iter().map(|model| ModelColumns::open(model, request.columns, reader));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = columns.iter().flat_map(|columns| columns.names.iter().cloned()).collect();
@@ -66,7 +86,9 @@ pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(
         target: request.output,
         overwrite: request.overwrite,
         partition_rows: request.partition_rows,
+        features: None,
         new_features: &names,
+        weights: WeightColumn::AsBefore,
         origin,
     };
     Ok((rewrite(reader, &rewritten, &change)?, warnings))
@@ -86,17 +108,17 @@ impl ModelColumns {
         let classes = content.classes();
         let mut sources = Vec::new();
         for column in columns {
-            let (prefix, option) = match column {
+            let prefix = match column {
                 AugmentColumn::Score => {
                     sources.push(None);
                     continue;
                 }
-                AugmentColumn::Classes => ("class.", "classes"),
-                AugmentColumn::Cumulative => ("cumulative.", "cumulative"),
+                AugmentColumn::Classes => "class.",
+                AugmentColumn::Cumulative => "cumulative.",
             };
             let Some(classes) = &classes else {
                 return Err(Error::usage(
-                    format_args!("--columns {option}: {} has no class probabilities", model.name),
+                    format_args!("--columns {}: {} has no class probabilities", column.name(), model.name),
                     "use --columns score, or a model trained with target=ordinal",
                 ));
             };
@@ -179,16 +201,17 @@ struct Augmentation<'a> {
 }
 
 impl RowChange for Augmentation<'_> {
-    fn new_values(&self, group: &GroupReader) -> Result<Vec<Vec<f32>>> {
-        let mut all = Vec::new();
+    fn values(&self, group: &GroupReader) -> Result<RowValues> {
+        let mut new = Vec::new();
         for columns in &self.columns {
-            all.extend(columns.values(self.reader, group)?);
+            new.extend(columns.values(self.reader, group)?);
         }
-        Ok(all)
+        Ok(RowValues { new, ..RowValues::default() })
     }
 
-    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
-        let mut queries = vec![RewrittenQuery { id: query.to_owned(), rows: (0..rows).collect() }];
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>> {
+        let documents = (rows.end - rows.start) as usize;
+        let mut queries = vec![RewrittenQuery::all(query.to_owned(), rows)];
         if let Some(sample) = self.sample {
             if query.ends_with(SAMPLE_SUFFIX) {
                 return Err(Error::place(
@@ -198,7 +221,7 @@ impl RowChange for Augmentation<'_> {
                 ));
             }
             let id = format!("{query}{SAMPLE_SUFFIX}");
-            queries.push(RewrittenQuery { id, rows: sample.rows(query, rows) });
+            queries.push(RewrittenQuery { id, rows: sample.rows(query, documents) });
         }
         Ok(queries)
     }

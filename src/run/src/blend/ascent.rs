@@ -5,7 +5,7 @@
 //! member alone. The ascent begins at the first three and at the best of all starts, and the best result is kept, so it
 //! is never worse than any start. Nothing is random: equal values are decided in favour of the earlier candidate.
 
-use super::{BlendScores, least_squares};
+use super::BlendScores;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use planetree_metric::{Convention, Mean, Metric, Prepared, evaluate};
@@ -119,7 +119,7 @@ impl<'a> Ascent<'a> {
         let count = members.len();
         let mut starts = vec![vec![1.0 / count as f64; count]];
         let same_scale: Vec<f64> = self.values.iter().map(|values| 1.0 / deviation(values)).collect();
-        for weights in [same_scale, least_squares::fit(scores, members).weights] {
+        for weights in [same_scale, scores.least_squares(members).coefficients] {
             let weights = scaled(&weights);
             if weights.iter().all(|weight| weight.is_finite()) && weights.iter().any(|weight| *weight != 0.0)
             {

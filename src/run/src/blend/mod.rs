@@ -7,11 +7,10 @@
 //! predictions ────┘                                   └────► metrics, gains, significance
 //! ```
 //!
-//! `scores.rs` has the values of all members, `weights.rs` the ways to choose weights (`least_squares.rs`, `ascent.rs`),
+//! `scores.rs` has the values of all members, `weights.rs` the ways to choose weights (`ascent.rs`),
 //! `quality.rs` evaluates weighted sums, and `tables.rs` reads predictions and aligns their rows.
 
 mod ascent;
-mod least_squares;
 mod quality;
 mod scores;
 mod tables;
@@ -81,7 +80,7 @@ pub fn blend_models(
         }
     };
     let FoundWeights { weights, intercept, .. } = &outcome.weights;
-    let mut model = blend(members, weights, *intercept, configuration(members, request))?;
+    let mut model = blend(members, weights, *intercept, configuration(members, request, data.is_some()))?;
     if let Some(reader) = data {
         model.data.push(DatasetRecord {
             name: VALIDATION.to_owned(),
@@ -93,14 +92,26 @@ pub fn blend_models(
     Ok((model, outcome))
 }
 
-/// Describes a blend as TOML lines, for the configuration of the blended model.
-fn configuration(members: &[BlendMember], request: &BlendRequest) -> String {
+/// Describes a blend as TOML lines, for the configuration of the blended model. How labels were read and measured is part
+/// of it only if there were data.
+fn configuration(members: &[BlendMember], request: &BlendRequest, has_data: bool) -> String {
     // Strings and lists of strings in JSON are valid TOML.
     let list = |texts: Vec<String>| serde_json::Value::from(texts).to_string();
     let names = list(members.iter().map(|member| member.name.clone()).collect());
     let normalise = list(members.iter().map(|member| member.normalisation.name().to_owned()).collect());
-    let weights = serde_json::Value::from(request.weights.to_string());
-    format!("models = {names}\nnormalise = {normalise}\nweights = {weights}\n")
+    let quoted = |text: String| serde_json::Value::from(text);
+    let mut lines = vec![
+        format!("models = {names}"),
+        format!("normalise = {normalise}"),
+        format!("weights = {}", quoted(request.weights.to_string())),
+    ];
+    if has_data {
+        lines.push(format!("metric = {}", quoted(request.metric.to_string())));
+        lines.push(format!("convention = {}", quoted(request.convention.to_string())));
+        let label_map = request.label_map.as_ref();
+        lines.extend(label_map.map(|map| format!("label_map = {}", quoted(map.to_string()))));
+    }
+    lines.join("\n") + "\n"
 }
 
 /// Creates the error for data without labels.

@@ -2,6 +2,7 @@
 
 use super::no_labels;
 use planetree_base::error::Result;
+use planetree_base::least_squares::LeastSquares;
 use planetree_data::dataset::DatasetReader;
 use planetree_model::model::{BlendMember, Normalisation};
 use planetree_model::predict::{predict, scores_of};
@@ -84,6 +85,16 @@ impl BlendScores {
     pub fn is_constant(&self, member: usize) -> bool {
         let values = &self.values[member];
         self.query_rows().all(|rows| values[rows].windows(2).all(|pair| pair[0] == pair[1]))
+    }
+
+    /// Fits the labels of all rows that have one by the values of members and a constant.
+    pub(super) fn least_squares(&self, members: &[usize]) -> LeastSquares {
+        let has_label = |label: &f32| if label.is_nan() { 0.0 } else { 1.0 };
+        let weights: Vec<f64> = self.labels.iter().map(has_label).collect();
+        let labels: Vec<f64> =
+            self.labels.iter().map(|label| if label.is_nan() { 0.0 } else { f64::from(*label) }).collect();
+        let columns: Vec<&[f64]> = members.iter().map(|member| self.values[*member].as_slice()).collect();
+        LeastSquares::fit(&columns, &labels, Some(&weights))
     }
 
     /// Returns the weighted sum of all members' values, added in order.

@@ -1,9 +1,14 @@
 //! Chooses the weights of a blend.
 
-use super::{BlendRequest, BlendScores, ascent, least_squares, no_labels};
+use super::{BlendRequest, BlendScores, ascent, no_labels};
 use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
 use std::fmt;
+
+/// The range of given weights other than 0, without their signs. Scores multiplied by a weight must stay finite, and
+/// ratios of weights must not exceed what a sum of doubles can represent.
+const LEAST_WEIGHT: f64 = 1e-9;
+const MOST_WEIGHT: f64 = 1e9;
 
 /// How the weights of a blend are chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,11 +56,20 @@ impl WeightMethod {
                     "pass equal, ols, ascent:METRIC or one number per model, such as 0.2,0.8",
                 )
             })?;
-            match weight.is_finite() {
-                true => Ok(weight),
-                false => Err(Error::usage(
+            if !weight.is_finite() {
+                return Err(Error::usage(
                     format_args!("--weights {text}: {} is not finite", word.trim()),
                     "pass finite weights",
+                ));
+            }
+            match weight == 0.0 || (LEAST_WEIGHT..=MOST_WEIGHT).contains(&weight.abs()) {
+                true => Ok(weight),
+                false => Err(Error::usage(
+                    format_args!("--weights {text}: {} is out of range", word.trim()),
+                    format_args!(
+                        "pass 0 or numbers from {LEAST_WEIGHT:e} to {MOST_WEIGHT:e}, of either sign; only their ratios \
+                         matter for a ranking"
+                    ),
                 )),
             }
         };
@@ -151,14 +165,14 @@ pub(super) fn find(scores: &BlendScores, request: &BlendRequest) -> Result<Found
         WeightMethod::Given(weights) => (weights.clone(), 0.0),
         WeightMethod::Equal => (spread(&vec![1.0 / varying.len() as f64; varying.len()]), 0.0),
         WeightMethod::LeastSquares => {
-            let fit = least_squares::fit(scores, &varying);
-            for member in &fit.dependent {
+            let fit = scores.least_squares(&varying);
+            for (member, _) in varying.iter().zip(&fit.dependent).filter(|(_, dependent)| **dependent) {
                 let name = &scores.members[*member];
                 notes.push(format!(
                     "the scores of {name} are a linear function of the others': its weight is 0"
                 ));
             }
-            (spread(&fit.weights), fit.intercept)
+            (spread(&fit.coefficients), fit.intercept)
         }
         WeightMethod::Ascent(metric) => {
             (spread(&ascent::ascend(scores, &varying, *metric, &request.convention)?), 0.0)

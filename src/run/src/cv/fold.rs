@@ -162,6 +162,8 @@ impl Fold<'_> {
             resume: self.directory.join(&name).size()?.is_some(),
             objective: None,
             best_for: Vec::new(),
+            costs: None,
+            common_features: false,
             backend: None,
         };
         let outcome = train(&request, observer)?;

@@ -36,8 +36,10 @@ use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
 use planetree_train::config::{Parameters, TrainingPlan};
 use planetree_train::{LogEntry, Observer};
+pub(crate) use queries::{hash_of, hashes};
 use rotation::{Rotation, rotations};
-use split::{QuerySplit, check_count, split_dataset};
+use split::{QuerySplit, split_dataset};
+pub(crate) use split::{assign_parts, check_count};
 use tables::{FoldPredictions, write_folds, write_predictions_and_metrics};
 
 /// What to cross-validate.

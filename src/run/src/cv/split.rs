@@ -5,9 +5,10 @@
 use super::queries::{hash_of, hashes};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
-use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
-use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, rewrite};
+use planetree_data::dataset::{DatasetReader, Manifest};
+use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, WeightColumn, rewrite};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// How to split a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn fingerprint(data: Digest, split: QuerySplit, part: usize) -> Digest {
 }
 
 /// Assigns each query, given by its hash, to a part.
-fn assign_parts(mut hashes: Vec<u128>, parts: usize) -> HashMap<u128, usize> {
+pub(crate) fn assign_parts(mut hashes: Vec<u128>, parts: usize) -> HashMap<u128, usize> {
     hashes.sort_unstable();
     hashes.into_iter().zip((0..parts).cycle()).collect()
 }
@@ -66,7 +67,9 @@ fn write_part(
         target,
         overwrite: true,
         partition_rows: None,
+        features: None,
         new_features: &[],
+        weights: WeightColumn::AsBefore,
         origin: fingerprint,
     };
     rewrite(reader, &request, &SelectedQueries(is_selected)).map(drop)
@@ -76,13 +79,8 @@ fn write_part(
 struct SelectedQueries<'a>(&'a (dyn Fn(&str) -> bool + Sync));
 
 impl RowChange for SelectedQueries<'_> {
-    fn new_values(&self, _: &GroupReader) -> Result<Vec<Vec<f32>>> {
-        Ok(Vec::new())
-    }
-
-    fn queries(&self, query: &str, rows: usize) -> Result<Vec<RewrittenQuery>> {
-        let kept =
-            (self.0)(query).then(|| RewrittenQuery { id: query.to_owned(), rows: (0..rows).collect() });
+    fn queries(&self, query: &str, rows: Range<u64>) -> Result<Vec<RewrittenQuery>> {
+        let kept = (self.0)(query).then(|| RewrittenQuery::all(query.to_owned(), rows));
         Ok(kept.into_iter().collect())
     }
 }

@@ -73,7 +73,13 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "convert",
         positional: Some("input"),
-        inputs: &[input("input"), input("names"), input("categories_from"), input("column_description")],
+        inputs: &[
+            input("input"),
+            input("names"),
+            input("categories_from"),
+            input("common_features"),
+            input("column_description"),
+        ],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
     },
@@ -87,7 +93,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "train",
         positional: None,
-        inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
+        inputs: &[input("data"), named("valid"), input("config"), input("start_model"), input("costs")],
         outputs: &[
             output("model", ".parquet"),
             on_request("rounds"),
@@ -123,7 +129,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "compare",
         positional: Some("files"),
-        inputs: &[named("files")],
+        inputs: &[named("files"), input("data")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
     },
@@ -145,6 +151,27 @@ pub(super) const KINDS: &[StepKind] = &[
         name: "augment",
         positional: None,
         inputs: &[input("data"), named("model")],
+        outputs: &[output("output", "")],
+        prints: Prints::Nothing,
+    },
+    StepKind {
+        name: "cost",
+        positional: None,
+        inputs: &[input("model"), input("data"), input("costs")],
+        outputs: &[output("output", ".parquet")],
+        prints: Prints::Always,
+    },
+    StepKind {
+        name: "impute",
+        positional: None,
+        inputs: &[input("data"), input("like")],
+        outputs: &[output("output", ""), on_request("filled")],
+        prints: Prints::Always,
+    },
+    StepKind {
+        name: "select",
+        positional: None,
+        inputs: &[input("source"), input("like")],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
     },

@@ -19,6 +19,8 @@ pub struct Commands {
 pub enum OptionArity {
     /// No value, as in `--json`.
     Flag,
+    /// No value, or values after `=`, as in `--zero-as-missing=f1,f2`.
+    Optional,
     /// One value.
     Single,
     /// Any number of values.
@@ -89,6 +91,9 @@ impl Commands {
             Some(argument) => Ok(CommandOption {
                 name: format!("--{}", argument.get_long().unwrap_or_default()),
                 arity: match argument.get_action() {
+                    ArgAction::Set | ArgAction::Append if argument.is_require_equals_set() => {
+                        OptionArity::Optional
+                    }
                     ArgAction::Set | ArgAction::Append if is_many(argument) => OptionArity::Many,
                     ArgAction::Set | ArgAction::Append => OptionArity::Single,
                     _ => OptionArity::Flag,
@@ -133,8 +138,10 @@ pub(crate) fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Resul
     let invalid =
         || item.fault(format_args!("{} does not accept a table", entry.key), "write a value or a list");
     let texts: Vec<String> = match (&option.arity, &item.value) {
-        (OptionArity::Flag, PipelineValue::Flag(true)) => return Ok(vec![option.name.clone()]),
-        (OptionArity::Flag, PipelineValue::Flag(false)) => return Ok(Vec::new()),
+        (OptionArity::Flag | OptionArity::Optional, PipelineValue::Flag(true)) => {
+            return Ok(vec![option.name.clone()]);
+        }
+        (OptionArity::Flag | OptionArity::Optional, PipelineValue::Flag(false)) => return Ok(Vec::new()),
         (OptionArity::Flag, _) => {
             let problem = format_args!("{} must be true or false", entry.key);
             return Err(item.fault(problem, format_args!("write {} = true", entry.key)));
@@ -148,6 +155,9 @@ pub(crate) fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Resul
                     .fault(format_args!("{} must be a plain value", setting.key), "write a value")),
             })
             .collect::<Result<_>>()?,
+        (OptionArity::Optional, _) => {
+            return Ok(vec![format!("{}={}", option.name, item.joined().ok_or_else(invalid)?)]);
+        }
         (OptionArity::Single, _) => vec![item.joined().ok_or_else(invalid)?],
         (OptionArity::Many, PipelineValue::List(items)) => items
             .iter()

@@ -383,7 +383,7 @@ fn resource_options(
         words.extend(["--cache".to_owned(), path.join(".bins").to_string_lossy().into_owned()]);
     }
     match step.kind.name {
-        "convert" => words.push("--overwrite".to_owned()),
+        "convert" | "augment" | "impute" | "select" => words.push("--overwrite".to_owned()),
         // The content of a text file does not show whether planetree wrote it, but the record of the earlier run
         // does.
         "sql" if earlier.wrote => words.push("--overwrite".to_owned()),

@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("average_precision_pooled"),
     usage: USAGE,
     depth: DepthArgument::Optional,
-    metric: Metric::Map,
+    metric: |argument| Metric::Map(argument.depth()),
 };

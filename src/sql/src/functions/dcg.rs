@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("dcg_pooled"),
     usage: USAGE,
     depth: DepthArgument::Optional,
-    metric: Metric::Dcg,
+    metric: |argument| Metric::Dcg(argument.depth()),
 };

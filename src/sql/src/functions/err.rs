@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("err_pooled"),
     usage: USAGE,
     depth: DepthArgument::Optional,
-    metric: Metric::Err,
+    metric: |argument| Metric::Err(argument.depth()),
 };

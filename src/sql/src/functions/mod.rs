@@ -13,6 +13,7 @@ mod feature_argument;
 mod models;
 mod ndcg;
 mod one_query;
+mod pauc;
 mod planetree_score;
 mod precision_at;
 mod rank_in_query;
@@ -23,6 +24,7 @@ mod recall_at;
 mod reciprocal_rank;
 mod rmse;
 mod score;
+mod success_at;
 mod within_query;
 
 pub(crate) use models::ResolveModels;
@@ -58,7 +60,7 @@ enum FunctionKind {
 }
 
 /// All functions, in the order of the manual.
-const FUNCTIONS: [SqlFunction; 20] = [
+const FUNCTIONS: [SqlFunction; 22] = [
     ndcg::FUNCTION,
     dcg::FUNCTION,
     err::FUNCTION,
@@ -66,7 +68,9 @@ const FUNCTIONS: [SqlFunction; 20] = [
     reciprocal_rank::FUNCTION,
     precision_at::FUNCTION,
     recall_at::FUNCTION,
+    success_at::FUNCTION,
     auc::FUNCTION,
+    pauc::FUNCTION,
     rmse::FUNCTION,
     exact_avg::FUNCTION,
     rank_in_query::FUNCTION,

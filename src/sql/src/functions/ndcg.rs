@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("ndcg_pooled"),
     usage: USAGE,
     depth: DepthArgument::Optional,
-    metric: Metric::Ndcg,
+    metric: |argument| Metric::Ndcg(argument.depth()),
 };

@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("precision_at_pooled"),
     usage: USAGE,
     depth: DepthArgument::Required,
-    metric: Metric::Precision,
+    metric: |argument| Metric::Precision(argument.depth()),
 };

@@ -27,8 +27,37 @@ pub(crate) enum DepthArgument {
     Optional,
     /// The depth is required.
     Required,
+    /// The metric has a range of false-positive rates instead, which is required.
+    Range,
     /// The metric has no depth.
     None,
+}
+
+/// Value of the argument after the score.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MetricArgument {
+    /// Depth; `None` for the default depth of the convention.
+    Depth(Option<u32>),
+    /// False-positive rates in percent.
+    Range(u32, u32),
+}
+
+impl MetricArgument {
+    /// Returns the depth.
+    pub(crate) fn depth(self) -> Option<u32> {
+        match self {
+            MetricArgument::Depth(depth) => depth,
+            MetricArgument::Range(..) => None,
+        }
+    }
+
+    /// Returns the range of false-positive rates; all rates if there is none.
+    pub(crate) fn range(self) -> (u32, u32) {
+        match self {
+            MetricArgument::Depth(_) => (0, 100),
+            MetricArgument::Range(from, to) => (from, to),
+        }
+    }
 }
 
 /// A metric and the names of its SQL functions.
@@ -45,8 +74,8 @@ pub(crate) struct MetricEntry {
     pub usage: &'static str,
     /// Whether the function has a depth argument.
     pub depth: DepthArgument,
-    /// Returns the metric at a depth.
-    pub metric: fn(Option<u32>) -> Metric,
+    /// Returns the metric with this argument.
+    pub metric: fn(MetricArgument) -> Metric,
 }
 
 /// A ranking metric as an aggregate function.
@@ -111,7 +140,7 @@ impl MetricFunction {
         let MetricSettings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
         Ok(match metric {
             Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => convention.ties == Ties::Input,
-            Metric::Auc => false,
+            Metric::Auc | Metric::PartialAuc(..) => false,
             Metric::Rmse => true, // it sums floating-point numbers
             _ => convention.binary_ties == Ties::Input,
         })
@@ -135,7 +164,28 @@ impl MetricFunction {
                 None => Err(self.fault(&format!("{what} must be constant"), "pass a literal")),
             }
         };
-        let depth = match depth.map(|index| constant(index, "k")).transpose()?.flatten() {
+        let is_range = self.entry.depth == DepthArgument::Range;
+        let what = if is_range { "the range" } else { "k" };
+        let mut range = (0, 100);
+        let depth = match depth.map(|index| constant(index, what)).transpose()?.flatten() {
+            Some(ScalarValue::Utf8(Some(text))) if is_range => match format!("pauc@{text}").parse() {
+                Ok(Metric::PartialAuc(from, to)) => {
+                    range = (from, to);
+                    None
+                }
+                _ => {
+                    return Err(self.fault(
+                        &format!("{text:?} is not a range of percentages"),
+                        "pass two false-positive rates, such as '0-5'",
+                    ));
+                }
+            },
+            _ if is_range => {
+                return Err(self.fault(
+                    "the range must be a string",
+                    "pass two false-positive rates in percent, such as '0-5'",
+                ));
+            }
             Some(ScalarValue::Int64(Some(depth))) => match u32::try_from(*depth) {
                 Ok(depth) if depth > 0 => Some(depth),
                 _ => {
@@ -162,7 +212,9 @@ impl MetricFunction {
             }
             None => Convention::default(),
         };
-        let metric = (self.entry.metric)(depth);
+        let argument =
+            if is_range { MetricArgument::Range(range.0, range.1) } else { MetricArgument::Depth(depth) };
+        let metric = (self.entry.metric)(argument);
         Ok(MetricSettings { metric, convention, has_documents: arguments.len() > documents })
     }
 
@@ -174,7 +226,10 @@ impl MetricFunction {
         if !self.in_order {
             let without_order = |ties: Ties| if ties == Ties::Input { Ties::Worst } else { ties };
             convention.ties = without_order(convention.ties);
-            convention.binary_ties = without_order(convention.binary_ties);
+            // The ROC curve is a straight line between equal scores, so their order does not matter to areas.
+            if !matches!(metric, Metric::Auc | Metric::PartialAuc(..)) {
+                convention.binary_ties = without_order(convention.binary_ties);
+            }
         }
         Ok(RankedGroups::new(self.name, Judge::new(&[metric], &convention), has_documents))
     }
@@ -209,13 +264,12 @@ impl AggregateUDFImpl for MetricFunction {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let (name, usage, depth) = (self.name, self.usage(), self.entry.depth);
         let (depth_index, convention, documents) = self.argument_indices();
-        let min = if depth == DepthArgument::Required { 3 } else { 2 };
-        let max = if name == "rmse" {
-            2
-        } else if depth == DepthArgument::None {
-            3
-        } else {
-            5
+        let (min, max) = match depth {
+            DepthArgument::None if name == "rmse" => (2, 2),
+            DepthArgument::None => (2, 3),
+            DepthArgument::Range => (3, 4),
+            DepthArgument::Required => (3, 5),
+            DepthArgument::Optional => (2, 5),
         };
         if !(min..=max).contains(&types.len()) {
             return plan_err!("{name}: wrong number of arguments ({}): {usage}", types.len());
@@ -225,6 +279,9 @@ impl AggregateUDFImpl for MetricFunction {
             let (what, expected, wanted) = match index {
                 0 => ("label", "a number", DataType::Float32),
                 1 => ("score", "a number", DataType::Float64),
+                _ if Some(index) == depth_index && depth == DepthArgument::Range => {
+                    ("range", "a string such as '0-5'", DataType::Utf8)
+                }
                 _ if Some(index) == depth_index => ("k", "a whole number", DataType::Int64),
                 _ if index == convention => ("convention", "a string such as 'trec'", DataType::Utf8),
                 _ if index == documents => ("doc_id", "a string", DataType::Utf8),

@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("recall_at_pooled"),
     usage: USAGE,
     depth: DepthArgument::Required,
-    metric: Metric::Recall,
+    metric: |argument| Metric::Recall(argument.depth()),
 };

@@ -19,5 +19,5 @@ const ENTRY: MetricEntry = MetricEntry {
     pooled: Some("reciprocal_rank_pooled"),
     usage: USAGE,
     depth: DepthArgument::Optional,
-    metric: Metric::Mrr,
+    metric: |argument| Metric::Mrr(argument.depth()),
 };

@@ -131,7 +131,7 @@ fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
         MissingPolicy::One => Some(1.0),
         MissingPolicy::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
         MissingPolicy::Median => Some(summary.median().unwrap_or(0.0)),
-        MissingPolicy::Learned => None,
+        MissingPolicy::Low | MissingPolicy::High | MissingPolicy::Learned => None,
     }
 }
 

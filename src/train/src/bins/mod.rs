@@ -9,6 +9,7 @@ mod cache;
 mod cuts;
 mod layout;
 mod load;
+mod missing;
 mod pairs;
 mod partition;
 mod summary;
@@ -23,6 +24,7 @@ pub(crate) use layout::{
 #[cfg(test)]
 pub(crate) use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
+pub(crate) use missing::MissingSides;
 pub(crate) use partition::{Codes, FeatureCodes, GroupCodes};
 pub use summary::SAMPLED_ROWS;
 pub(crate) use survey::{Surveyed, rows_of, survey};

@@ -38,7 +38,8 @@ pub struct WorkerState {
     pub scores: Scores,
     /// The current gradients.
     pub gradients: RowGradients,
-    /// The metrics of the training rows. `None` for squared error, whose metric follows from the gradients.
+    /// The metrics of the training rows. `None` for squared error, whose metric follows from the gradients, and for
+    /// one of several parts.
     pub metrics: Option<Metrics>,
 }
 

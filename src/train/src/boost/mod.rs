@@ -3,25 +3,29 @@
 mod gradients;
 mod local_worker;
 mod prepare;
+#[cfg(test)]
+mod rankboost_tests;
 mod spin_guard;
 mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
+use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartSettings, PartUpdate, Scores, StageContext, TrainRequest, TreeStart, diverged_on, misfit, no_split,
+    PartSettings, PartUpdate, Scores, SplitCosts, StageContext, TrainRequest, TreeStart, diverged_on, misfit,
+    no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
-    Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
+    LeafRule, Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
     WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
 use planetree_metric::Metric;
-use planetree_model::model::{PartFamily, Tree};
+use planetree_model::model::{Family, PartFamily, Tree};
 use prepare::PreparedBoosting;
 use spin_guard::SpinGuard;
 use std::borrow::Cow;
@@ -38,9 +42,14 @@ impl PartSettings for BoostSettings {
         prepare::note_workers(parameters, &input.data.rows, observer);
         let prepared = prepare::prepare(context, parameters, input)?;
         let start = PartFamily::Trees(prepared.start.clone());
+        let request = context.request;
+        let mut costs = SplitCosts::new(request.costs.as_ref(), Some(1), context.features, &request.place())?;
+        if let Some(costs) = &mut costs {
+            costs.pay(prepared.start.used_features().into_iter());
+        }
         Ok(match prepared.traits.weighted {
-            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared))),
-            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared))),
+            true => (start, Box::new(BoostLearner::<[i64; 2]>::new(context, parameters, prepared, costs))),
+            false => (start, Box::new(BoostLearner::<i64>::new(context, parameters, prepared, costs))),
         })
     }
 
@@ -67,6 +76,8 @@ struct BoostLearner<'a, C: Cell> {
     gradients: GradientSummary,
     /// The root histogram of the next tree, if it could be derived from the previous tree.
     root: Option<CarriedRoot<C>>,
+    /// What features cost the next tree. `None` if they are free.
+    costs: Option<SplitCosts>,
     /// The rows of each worker, for streaming candidates.
     bounds: Arc<WorkerBounds>,
     /// Keeps threads spinning between steps. `None` if other parts or processes use the threads.
@@ -78,6 +89,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         context: &StageContext<'a>,
         parameters: &'a BoostSettings,
         mut prepared: PreparedBoosting,
+        costs: Option<SplitCosts>,
     ) -> Self {
         let request = context.request;
         let workers = workers(&parameters.learner.candidates);
@@ -91,6 +103,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             is_alone: context.members == 1,
             gradients: GradientSummary::default(),
             root: None,
+            costs,
             spin_guard: None,
         }
     }
@@ -107,7 +120,9 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let all_groups = groups.len() == data.binning.layout.groups.len();
         self.worker.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
         let rules = split_rules(parameters, traits.residuals, scale);
-        let context = GrowContext { data, rules, choice: &choice, histogram_bytes: self.histogram_bytes };
+        let penalties = self.costs.as_ref().map(SplitCosts::penalties);
+        let (histogram_bytes, penalties) = (self.histogram_bytes, penalties.as_deref());
+        let context = GrowContext { data, rules, choice: &choice, histogram_bytes, penalties };
         let limits = limits(parameters);
         let in_units = traits.values_in_units(parameters, &scale);
         let carries = in_units && all_groups && carrying_pays(data, limits) && self.worker.moves_by_leaves();
@@ -138,6 +153,9 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             self.root = CarriedRoot::after(&grown, &units, finder.kept(), &context, &mut *self.worker)?;
         }
         let tree = coded.to_model();
+        if let Some(costs) = &mut self.costs {
+            costs.add_tree(round, &tree);
+        }
         for set in validation {
             set.add(&coded, &tree)?;
         }
@@ -153,6 +171,9 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         for (round, tree) in (1..).zip(trees) {
             let coded = CodedTree::of_model(tree, &data.binning).ok_or_else(misfit)?;
             self.worker.add_earlier(round, &coded)?;
+            if let Some(costs) = &mut self.costs {
+                costs.add_tree(round, tree);
+            }
             for set in validation.iter_mut() {
                 set.add(&coded, tree)?;
             }
@@ -217,6 +238,10 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         LearnerOutputs::default()
     }
 
+    fn warning(&self) -> Option<String> {
+        self.costs.as_ref()?.warning()
+    }
+
     fn no_split(&self) -> Error {
         no_split(self.request, &self.parameters.learner.tree, &self.prepared.data)
     }
@@ -234,13 +259,16 @@ fn split_rules(parameters: &BoostSettings, residuals: bool, scale: Scale) -> Spl
         min_to_split: learner.tree.min_data_to_split as i64,
         min_weight: learner.min_sum_hessian,
         min_gain: learner.tree.min_gain,
+        missing: MissingSides::of(parameters.missing),
         split: match learner.split_by {
             SplitBy::Newton => newton,
             SplitBy::Gradient => least_squares,
+            SplitBy::Sum => Divisor::One,
         },
         leaf: match learner.leaf {
-            LeafStep::Newton => newton,
-            LeafStep::Mean => least_squares,
+            LeafStep::Newton => LeafRule::Quotient(newton),
+            LeafStep::Mean => LeafRule::Quotient(least_squares),
+            LeafStep::WeakRanker => LeafRule::WeakRanker,
         },
         scale,
     }

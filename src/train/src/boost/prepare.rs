@@ -98,7 +98,10 @@ pub fn prepare(
                 None => base_scores(context, &context.sources.source, &start, &data.rows)?,
             },
             gradients: RowGradients::new(objective, &data.rows),
-            metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
+            metrics: match traits.residuals || context.members > 1 {
+                true => None, // metrics of several parts are those of their combined scores
+                false => Some(Metrics::new(parameters, &data.rows)?),
+            },
         }),
     };
     Ok(PreparedBoosting { data: data.clone(), state, traits, validation, start })

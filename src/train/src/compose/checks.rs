@@ -1,16 +1,15 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{ClassWeights, LeastSquaresData, OrdinalTarget, Parameters, Target};
-use crate::driver::{TrainRequest, ValidationData};
+use crate::config::{LearnerParameters, MissingPolicy, Parameters, Target};
+use crate::driver::TrainRequest;
 use planetree_base::error::{Error, Result};
-use planetree_data::source::LabelledRows;
 use planetree_model::model::{Model, ModelFeature};
-use std::sync::Arc;
 
 /// Rejects a request whose settings conflict, before anything is read.
 pub fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
+    check_costs(request)?;
     if let Some(custom) = &request.objective {
         let refused = |stage: &Parameters| stage.learner.config().spec().no_custom_objective;
         if let Some(problem) = plan.stages.iter().find_map(refused) {
@@ -30,16 +29,57 @@ pub fn check(request: &TrainRequest) -> Result<()> {
             ));
         }
     }
-    if (request.out_of_bag || request.strength) && plan.only().is_none() {
+    let needs_numbers = |stage: &&Parameters| {
+        stage.tree().is_none() && matches!(stage.missing, MissingPolicy::Low | MissingPolicy::High)
+    };
+    if let Some(stage) = plan.stages.iter().find(needs_numbers) {
         return Err(Error::usage(
-            "out-of-bag scores and --strength are for a forest alone, not for models of several parts",
-            "remove --oob and --strength, or train the forest by itself",
+            format_args!(
+                "missing=low and missing=high are for trees: {} needs a number for every value",
+                stage.learner.config().spec().noun
+            ),
+            "set missing to zero, one, mean, median or learned",
         ));
     }
+    check_forest_outputs(request)?;
     if request.start.is_some() {
         check_start(request)?;
     }
     Ok(())
+}
+
+/// Rejects out-of-bag scores and tree strengths of anything but a single forest.
+fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
+    let option = match (request.out_of_bag, request.strength) {
+        (false, false) => return Ok(()),
+        (true, false) => "--oob",
+        (false, true) => "--strength",
+        (true, true) => "--oob and --strength",
+    };
+    let plan = &request.plan;
+    let is_forest = |stage: &Parameters| stage.forest().is_some();
+    let (problem, remedy) = match plan.stages.as_slice() {
+        stages if !stages.iter().any(is_forest) => (
+            match stages.first() {
+                Some(stage) if stage.tree().is_none() => "a linear model has no trees",
+                _ => "boosted trees depend on each other, so they have no scores or strengths of their own",
+            },
+            "train a forest, such as with --preset rf",
+        ),
+        [_] if plan.only().is_some() => return Ok(()),
+        [_, _, ..] => (
+            "only a forest that is trained by itself has them, and this training has several stages",
+            "train the forest by itself; start_scores=oob continues from its out-of-bag scores",
+        ),
+        _ if plan.runs > 1 => {
+            ("only a single forest has them, and this training averages several", "set runs=1")
+        }
+        _ => (
+            "only a single forest has them, and this training has one per class",
+            "set target=labels, or target=at_most:GRADE for one class",
+        ),
+    };
+    Err(Error::usage(format_args!("{option}: {problem}"), format_args!("{remedy}, or remove {option}")))
 }
 
 fn check_start(request: &TrainRequest) -> Result<()> {
@@ -87,25 +127,30 @@ pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &Bi
     })
 }
 
-/// Rejects weights of rows if the weights of classes are fitted by least squares, which would ignore them.
-pub fn check_row_weights(
-    request: &TrainRequest,
-    training: &[LabelledRows],
-    validation: &[Arc<ValidationData>],
-) -> Result<()> {
-    let Target::Ordinal(OrdinalTarget { weights: ClassWeights::LeastSquares(data), .. }) =
-        &request.plan.target
-    else {
-        return Ok(());
+/// Rejects costs of features unless the model is a single ensemble of trees: which features are free for a tree depends
+/// on the trees before it.
+fn check_costs(request: &TrainRequest) -> Result<()> {
+    let Some(costs) = &request.costs else { return Ok(()) };
+    let problem = match request.plan.only() {
+        None => "a model of several stages, runs or classes has no single order of trees",
+        Some(Parameters { learner, .. })
+            if !matches!(learner, LearnerParameters::Boost(_) | LearnerParameters::Forest(_)) =>
+        {
+            "only trees know costs; other models use all their features at once"
+        }
+        Some(_) if request.start.as_ref().is_some_and(|start| start.only_trees().is_none()) => {
+            "the start model is not a single ensemble of trees"
+        }
+        Some(parameters) => match &parameters.forest().map(|forest| &forest.criterion) {
+            Some(criterion) if criterion.listwise().is_some() => "listwise trees do not know costs",
+            Some(_) if request.backend.is_some() && costs.lambda > 0.0 => {
+                "forests on a cluster do not know which features other trees use"
+            }
+            _ => return Ok(()),
+        },
     };
-    let has_weights = |rows: &[LabelledRows]| rows.iter().any(|rows| rows.weights.is_some());
-    let in_training = *data != LeastSquaresData::Valid && has_weights(training);
-    let first = validation.first().filter(|_| *data != LeastSquaresData::Train);
-    if in_training || first.is_some_and(|set| has_weights(set.rows())) {
-        return Err(Error::usage(
-            format_args!("class_weights {}: least squares do not take row weights into account", data.name()),
-            "set class_weights=scores or a list of numbers, or convert the data without weights",
-        ));
-    }
-    Ok(())
+    Err(Error::usage(
+        format_args!("--costs: {problem}"),
+        "train one boosted ensemble, or one forest with criterion=variance, entropy or gini without --cluster",
+    ))
 }

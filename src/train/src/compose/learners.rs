@@ -9,5 +9,7 @@ pub fn settings_of(parameters: &Parameters) -> Box<dyn PartSettings> {
         LearnerParameters::Boost(boost) => Box::new(parameters.with(boost.clone())),
         LearnerParameters::Forest(forest) => Box::new(parameters.with(forest.clone())),
         LearnerParameters::Linear(linear) => Box::new(parameters.with(linear.clone())),
+        LearnerParameters::AdaRank(adarank) => Box::new(parameters.with(adarank.clone())),
+        LearnerParameters::CoordinateAscent(ascent) => Box::new(parameters.with(ascent.clone())),
     }
 }

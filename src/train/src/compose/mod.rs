@@ -5,29 +5,28 @@
 //! each member. The members of a stage are trained side by side, and rounds are judged by the scores of all of them
 //! together.
 //!
-//! `members.rs` lists the members, `grades.rs` finds the classes and their weights, `least_squares.rs` fits these
-//! weights, and `start.rs` computes the scores that a stage starts from.
+//! `members.rs` lists the members, `grades.rs` finds the classes and their weights, and `start.rs` computes the scores that a stage starts from.
 
 mod checks;
 mod grades;
 mod learners;
-mod least_squares;
 mod members;
 mod start;
 
 use crate::bins::BinnedData;
 use crate::config::{LeastSquaresData, Parameters, StageStart, Target};
 use crate::driver::{
-    BinKey, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer, Outcome, PhaseSeconds, RowBytes,
-    Scores, Sources, Stage, StageContext, StartScores, TrainRequest, Training, ValidationData, check_labels,
-    open_sources,
+    BinKey, ClassFit, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer, Outcome, PhaseSeconds,
+    RowBytes, Scores, SharedValues, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
+    ValidationData, check_labels, fit_labels, open_sources,
 };
 use learners::settings_of;
 use members::{MemberPlan, PlannedMembers};
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
 use planetree_model::model::{Model, ModelFeature, Origin, Part, PartFamily};
-use start::{member_model, scores_on};
+use rayon::prelude::*;
+use start::{StartParts, class_scores, values_on};
 use std::sync::Arc;
 
 /// Trains the model that `request` describes.
@@ -145,7 +144,6 @@ impl StageBins {
         check_labels(&sources.source, &data)?;
         let of_class = |grade: i32| Arc::new(data.with_labels(|label| Target::AtMost(grade).label(label)));
         let classes = members.classes().map(|class| of_class(class.at_most)).collect();
-        checks::check_row_weights(request, &data.rows, &validation)?;
         let (key, metrics) = (BinKey::of(parameters), parameters.metrics.clone());
         Ok(StageBins { key, metrics, data: Arc::new(data), classes, validation })
     }
@@ -201,14 +199,7 @@ impl StageRun<'_> {
         if has_start {
             self.start(training.finished_parts(), out_of_bag, &context, &mut inputs)?;
         }
-        let mut all = Vec::with_capacity(inputs.len());
-        for (member, input) in self.members.all.iter().zip(&inputs) {
-            // What is told to the user is the same for all members.
-            let observer =
-                if all.is_empty() { &mut *observer } else { &mut crate::Silent as &mut dyn Observer };
-            let (family, learner) = input.settings.learner(&context, input, observer)?;
-            all.push(Member { part: self.part(member, family), learner });
-        }
+        let all = self.create(&context, &inputs, observer)?;
         let training_metrics = match all.len() {
             1 => None,
             _ => Some((
@@ -218,9 +209,58 @@ impl StageRun<'_> {
         };
         let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
         let validation = self.binned.validation.clone();
-        let mut members = Members::new(all, intercept, validation, training_metrics);
+        let mut members =
+            Members::new(all, intercept, validation, training_metrics).with_fit(self.class_fit());
+        if members.judges_by_other_weights() {
+            observer.note(
+                "the log has the metrics of the weights from class_scores: class_weights are fitted on the training data, \
+                 whose scores are known only after training",
+            );
+        }
         let (number, parameters) = (self.number, self.parameters);
         training.run(Stage { number, parameters, members: &mut members, has_start }, observer)
+    }
+
+    /// Creates the members. Those that leave threads idle are created at the same time.
+    fn create<'c>(
+        &self,
+        context: &StageContext<'c>,
+        inputs: &'c [MemberInput],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Member<'c>>> {
+        let member = |member: &MemberPlan, input: &'c MemberInput, observer: &mut dyn Observer| {
+            let (family, learner) = input.settings.learner(context, input, observer)?;
+            Ok(Member { part: self.part(member, family), learner })
+        };
+        let mut all = self.members.all.iter().zip(inputs);
+        let Some((first, input)) = all.next() else { return Ok(Vec::new()) };
+        let first = member(first, input, observer)?;
+        // What is told to the user is the same for all members.
+        let others: Vec<(&MemberPlan, &MemberInput)> = all.collect();
+        let others: Vec<Member<'c>> = match first.learner.leaves_threads_idle() {
+            true => others
+                .into_par_iter()
+                .map(|(plan, input)| member(plan, input, &mut crate::Silent))
+                .collect::<Result<_>>()?,
+            false => others
+                .into_iter()
+                .map(|(plan, input)| member(plan, input, &mut crate::Silent))
+                .collect::<Result<_>>()?,
+        };
+        Ok(std::iter::once(first).chain(others).collect())
+    }
+
+    /// Returns how the weights of classes are fitted after every round. `None` if they are fixed.
+    fn class_fit(&self) -> Option<ClassFit<'_>> {
+        let Target::Ordinal(ordinal) = &self.request.plan.target else { return None };
+        let data = ordinal.weights.data()?;
+        let classes = self.members.all.iter().map(|member| member.class_number).collect::<Option<_>>()?;
+        Some(ClassFit {
+            classes,
+            runs: self.request.plan.runs,
+            training: (data != LeastSquaresData::Valid).then_some(&self.binned.data.rows[..]),
+            on_validation: data != LeastSquaresData::Train,
+        })
     }
 
     fn context<'c>(
@@ -234,6 +274,7 @@ impl StageRun<'_> {
             validation,
             features,
             members: self.members.all.len(),
+            values: SharedValues::default(),
         }
     }
 
@@ -257,19 +298,23 @@ impl StageRun<'_> {
         context: &StageContext<'_>,
         inputs: &mut [MemberInput],
     ) -> Result<()> {
+        let start = StartParts::of(self.request, finished, context.features);
+        // The data are read once, whatever the number of members.
+        let needs_training = out_of_bag.len() < inputs.len();
+        let training = needs_training.then(|| start.values(&self.sources.source)).transpose()?;
+        let sets = self.sources.validation.iter();
+        let validation = sets.map(|source| start.values(source)).collect::<Result<Vec<_>>>()?;
         let mut out_of_bag = out_of_bag.into_iter();
         for (member, input) in self.members.all.iter().zip(inputs) {
-            let model = member_model(self.request, member, finished, context.features);
             let rows = &input.data.rows;
-            let training = match out_of_bag.next() {
-                Some(scores) => Scores::given(rows, &scores),
-                None => Scores::given(rows, &scores_on(&self.sources.source, &model)?),
+            let training = match (out_of_bag.next(), &training) {
+                (Some(scores), _) => Scores::given(rows, &scores),
+                (None, Some(values)) => Scores::given(rows, &start.scores(member, values)),
+                (None, None) => return Err(Error::bug("compose", "a member has no scores to start from")),
             };
-            let of_set = |(source, set): (_, &Arc<ValidationData>)| {
-                Ok(Scores::given(set.rows(), &scores_on(source, &model)?))
-            };
-            let sets = self.sources.validation.iter().zip(&self.binned.validation);
-            let validation = sets.map(of_set).collect::<Result<_>>()?;
+            let sets = validation.iter().zip(&self.binned.validation);
+            let validation =
+                sets.map(|(values, set)| Scores::given(set.rows(), &start.scores(member, values))).collect();
             input.start = Some(StartScores { training, validation });
         }
         Ok(())
@@ -290,8 +335,8 @@ impl StageRun<'_> {
             learner.replay(&part.family, &*observer.begin("out-of-bag scores", trees as u64, "trees"))?;
             let mut scores = learner.finish(trees as u32).out_of_bag.unwrap_or_default();
             if scores.iter().any(|score| score.is_nan()) {
-                let model = member_model(self.request, member, finished, features);
-                let in_sample = scores_on(&self.sources.source, &model)?;
+                let start = StartParts::of(self.request, finished, features);
+                let in_sample = start.scores(member, &start.values(&self.sources.source)?);
                 for (score, in_sample) in scores.iter_mut().zip(in_sample).filter(|(score, _)| score.is_nan())
                 {
                     *score = in_sample;
@@ -356,29 +401,30 @@ impl FitData<'_> {
     fn fit_weights(&self, model: &mut Model, observer: &mut dyn Observer) -> Result<()> {
         let FitData { request, data, members, sources, bins } = *self;
         let mut columns: Vec<Vec<f64>> = members.classes().map(|_| Vec::new()).collect();
-        let mut labels: Vec<f64> = Vec::new();
         let train = (data != LeastSquaresData::Valid).then_some((&sources.source, &bins.data.rows[..]));
         let first = sources.validation.first().zip(bins.validation.first());
         let valid =
             first.filter(|_| data != LeastSquaresData::Train).map(|(source, set)| (source, set.rows()));
-        for (source, rows) in train.into_iter().chain(valid) {
-            labels.extend(rows.iter().flat_map(|rows| &rows.labels).map(|label| f64::from(*label)));
+        let splits: Vec<_> = train.into_iter().chain(valid).collect();
+        for (source, _) in &splits {
+            let values = values_on(source, model)?;
             for (class, column) in members.classes().zip(&mut columns) {
-                column.extend(scores_on(source, &start::class_model(model, class, request.plan.runs))?);
+                column.extend(class_scores(model, class, request.plan.runs, &values));
             }
         }
-        let fit = least_squares::fit(&columns, &labels);
-        for (class, weight) in members.classes().zip(&fit.weights) {
+        let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let fit = fit_labels(&columns, &splits.iter().map(|(_, rows)| *rows).collect::<Vec<_>>());
+        for (class, weight) in members.classes().zip(&fit.coefficients) {
             let of_class = |part: &&mut Part| part.role.is_some_and(|role| role.class == Some(class));
             let parts = model.parts.iter_mut().filter(of_class);
             parts.for_each(|part| part.weight = weight / f64::from(request.plan.runs));
         }
         model.intercept = fit.intercept;
         let weights: Vec<String> =
-            fit.weights.iter().chain([&fit.intercept]).map(|weight| format!("{weight:.4}")).collect();
+            fit.coefficients.iter().chain([&fit.intercept]).map(|weight| format!("{weight:.4}")).collect();
         observer.note(&format!("class_weights {}: {}", data.name(), weights.join(", ")));
         for class in
-            members.classes().zip(&fit.dropped).filter(|(_, dropped)| **dropped).map(|(class, _)| class)
+            members.classes().zip(&fit.dependent).filter(|(_, dependent)| **dependent).map(|(class, _)| class)
         {
             observer.note(&format!(
                 "the scores of class {} follow from those of other classes, so their weight is 0",

@@ -6,7 +6,7 @@ use planetree_base::error::Result;
 use planetree_data::dataset::KnownFeature;
 use planetree_data::source::LabelledData;
 use planetree_model::model::{ClassBounds, Combine, Model, ModelFeature, Origin, Part, TreeEnsemble};
-use planetree_model::predict::{known_features, scores_of};
+use planetree_model::predict::{known_features, part_values};
 
 /// Returns the features of the start model, which select and order those of the data. `None` without a start model.
 pub fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
@@ -31,27 +31,62 @@ pub fn start_parts(start: &Model) -> Vec<Part> {
     parts
 }
 
-/// Returns the model whose scores a member starts a stage from: the start model, and the parts of the member in earlier
-/// stages with weight 1.
-pub fn member_model(
-    request: &TrainRequest,
-    member: &MemberPlan,
-    finished: &[Part],
-    features: &[ModelFeature],
-) -> Model {
-    let start = request.start.as_ref();
-    let own =
-        finished.iter().filter(|part| member.is_of(part)).map(|part| Part { weight: 1.0, ..part.clone() });
-    let parts = start.into_iter().flat_map(|start| start.parts.iter().cloned()).chain(own).collect();
-    scoring_model(start.map_or(0.0, |start| start.intercept), parts, features)
+/// The parts whose scores the members start a stage from: those of the start model, and those of earlier stages, of
+/// which each member has its own.
+pub struct StartParts {
+    /// All parts, each with the weight 1.
+    model: Model,
+    /// The constant and the weights of the start model.
+    intercept: f64,
+    weights: Vec<f64>,
 }
 
-/// Returns a model of the probability of a class: the mean over its runs.
-pub fn class_model(model: &Model, class: ClassBounds, runs: u32) -> Model {
-    let of_class = |part: &&Part| part.role.is_some_and(|role| role.class == Some(class));
-    let weight = 1.0 / f64::from(runs);
-    let parts = model.parts.iter().filter(of_class).map(|part| Part { weight, ..part.clone() });
-    scoring_model(0.0, parts.collect(), &model.features)
+impl StartParts {
+    /// Collects the parts. `finished` has those of earlier stages.
+    pub fn of(request: &TrainRequest, finished: &[Part], features: &[ModelFeature]) -> Self {
+        let start = request.start.as_ref();
+        let of_start = || start.into_iter().flat_map(|start| &start.parts);
+        let own = finished.iter().filter(|part| part.role.is_some());
+        let parts = of_start().map(|part| Part { role: None, ..part.clone() }).chain(own.cloned()).collect();
+        StartParts {
+            model: scoring_model(0.0, parts, features),
+            intercept: start.map_or(0.0, |start| start.intercept),
+            weights: of_start().map(|part| part.weight).collect(),
+        }
+    }
+
+    /// Returns the values of each part for all rows of a source; see [`values_on`].
+    pub fn values(&self, source: &LabelledData) -> Result<Vec<Vec<f64>>> {
+        values_on(source, &self.model)
+    }
+
+    /// Returns the scores of a member: the weighted parts of the start model, and its own parts with weight 1.
+    pub fn scores(&self, member: &MemberPlan, values: &[Vec<f64>]) -> Vec<f64> {
+        let mut scores = vec![self.intercept; values.first().map_or(0, Vec::len)];
+        for (number, (part, values)) in self.model.parts.iter().zip(values).enumerate() {
+            let weight = match self.weights.get(number) {
+                Some(weight) => *weight,
+                None if member.is_of(part) => 1.0,
+                None => continue,
+            };
+            add(&mut scores, weight, values);
+        }
+        scores
+    }
+}
+
+/// Returns the probability of a class: the mean over its runs. `values` has the values of all parts of a model.
+pub fn class_scores(model: &Model, class: ClassBounds, runs: u32, values: &[Vec<f64>]) -> Vec<f64> {
+    let of_class = |part: &Part| part.role.is_some_and(|role| role.class == Some(class));
+    let mut scores = vec![0.0; values.first().map_or(0, Vec::len)];
+    for (_, values) in model.parts.iter().zip(values).filter(|(part, _)| of_class(part)) {
+        add(&mut scores, 1.0 / f64::from(runs), values);
+    }
+    scores
+}
+
+fn add(scores: &mut [f64], weight: f64, values: &[f64]) {
+    scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
 }
 
 fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) -> Model {
@@ -66,11 +101,12 @@ fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) ->
     }
 }
 
-/// Returns the scores of all rows of a source, in order.
-pub fn scores_on(source: &LabelledData, model: &Model) -> Result<Vec<f64>> {
-    let mut scores = Vec::new();
+/// Returns the values of each part of a model for all rows of a source, in order. The rows are read once.
+pub fn values_on(source: &LabelledData, model: &Model) -> Result<Vec<Vec<f64>>> {
+    let mut all = vec![Vec::new(); model.parts.len()];
     for reader in source.readers() {
-        scores.extend(scores_of(reader, model)?);
+        let values = part_values(reader, model)?;
+        all.iter_mut().zip(values).for_each(|(all, values)| all.extend(values));
     }
-    Ok(scores)
+    Ok(all)
 }

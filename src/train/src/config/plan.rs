@@ -192,6 +192,16 @@ impl TrainingPlan {
                 );
             }
         }
+        let is_linear = |stage: &Parameters| stage.tree().is_none();
+        if self.runs > 1 && self.stages.iter().all(is_linear) {
+            return Err(Error::usage(
+                format_args!(
+                    "runs = {}: a linear model does not depend on the seed, so all runs would be the same",
+                    self.runs
+                ),
+                "set runs=1",
+            ));
+        }
         if self.runs > 1 && !self.stages.iter().any(|stage| stage.learner.config().draws()) {
             return Err(Error::usage(
                 format_args!(

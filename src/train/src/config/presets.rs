@@ -20,7 +20,7 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 26] = [
+const TEXTS: [(&str, &str); 30] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
@@ -47,6 +47,10 @@ const TEXTS: [(&str, &str); 26] = [
     ("logistic", include_str!("presets/logistic.toml")),
     ("svm", include_str!("presets/svm.toml")),
     ("ranksvm", include_str!("presets/ranksvm.toml")),
+    ("coordinate-ascent", include_str!("presets/coordinate-ascent.toml")),
+    ("adarank", include_str!("presets/adarank.toml")),
+    ("adarank-map", include_str!("presets/adarank-map.toml")),
+    ("rankboost", include_str!("presets/rankboost.toml")),
 ];
 
 const OTHERS: [&str; 2] = ["description", "paper"];

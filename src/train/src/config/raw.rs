@@ -2,7 +2,7 @@
 //! learner.
 
 use super::learners::{LEARNERS, LearnerSpec, RawBoost, RawForest};
-use super::sections::{RawCandidates, RawListwise, RawObjective, blank_shared, blank_tree};
+use super::sections::{RawCandidates, RawListwise, RawObjective, RawRanking, blank_shared, blank_tree};
 use super::{Parameters, TreeParameters, keys};
 use planetree_model::model::FeatureNormalisation;
 
@@ -29,6 +29,8 @@ pub struct RawParameters {
     pub normalisation: FeatureNormalisation,
     /// Weight of the loss of SVMs; `None` to search it.
     pub svm_c: Option<f64>,
+    /// Parameters of learners that optimise a ranking metric.
+    pub ranking: RawRanking,
 }
 
 impl Default for RawParameters {
@@ -45,6 +47,7 @@ impl Default for RawParameters {
             listwise: RawListwise::default(),
             normalisation: FeatureNormalisation::None,
             svm_c: None,
+            ranking: RawRanking::default(),
         }
     }
 }
@@ -60,7 +63,9 @@ impl RawParameters {
     /// Converts to the parameters of the chosen learner. Validation has already rejected combinations that no learner
     /// supports.
     pub fn into_parameters(self) -> Parameters {
-        self.shared.with((self.learner.parameters)(&self))
+        let parameters = self.shared.with((self.learner.parameters)(&self));
+        let metrics = parameters.metrics.iter().map(|metric| parameters.convention.meant(*metric)).collect();
+        Parameters { metrics, ..parameters }
     }
 
     /// Converts parameters back, to print them. Parameters that the learner does not use have their neutral values.

@@ -220,7 +220,7 @@ fn presets_have_the_settings_of_their_papers() {
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
         "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, svm, ranksvm",
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, svm, ranksvm, coordinate-ascent, adarank, adarank-map, rankboost",
     );
 }
 
@@ -512,6 +512,7 @@ fn listwise_metrics_and_leaf_scores_are_checked() {
         (&["listwise_metric=rmse"][..], "rmse does not depend on the ranking"),
         (&["listwise_metric=dcg"], "dcg has no upper limit, so long queries would outweigh others"),
         (&["listwise_metric=err", "listwise_truncation=5"], "only listwise_metric=ndcg has it, not err"),
+        (&["listwise_metric=err", "label_gain=linear"], "only listwise_metric=ndcg has it, not err"),
         (
             &["listwise_metric=ndcg@5", "listwise_truncation=5"],
             "conflicts with the depth of listwise_metric=ndcg@5",
@@ -757,6 +758,8 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         Just(MissingPolicy::One),
         Just(MissingPolicy::Mean),
         Just(MissingPolicy::Median),
+        Just(MissingPolicy::Low),
+        Just(MissingPolicy::High),
         Just(MissingPolicy::Learned),
     ];
     let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();

@@ -31,7 +31,15 @@ impl Key {
             }
             KeyKind::Word { set, .. } => set(raw, text).then_some(()),
             KeyKind::Metric { set, .. } => {
-                return text.parse().map(|metric| set(raw, metric)).map_err(ValueError::of);
+                let metric: planetree_metric::Metric = text.parse().map_err(ValueError::of)?;
+                if metric.is_pooled() {
+                    return Err(ValueError {
+                        problem: format!("{metric} has no value for a single query"),
+                        remedy: "choose a metric that has one, such as auc".to_owned(),
+                    });
+                }
+                set(raw, metric);
+                return Ok(());
             }
             KeyKind::Custom { set, .. } => match set(raw, Written { name: written, text }) {
                 Ok(()) => Some(()),

@@ -13,6 +13,8 @@ pub struct BestModel {
     pub metric: Metric,
     /// The best round of the last stage and the value of the metric in that round.
     pub best: BestRound,
+    /// Number of rounds of the last stage.
+    pub rounds: u32,
     /// The model up to that round.
     pub model: Model,
 }
@@ -61,7 +63,8 @@ impl TrainRequest {
                     "use another validation set, or another convention for queries without relevant documents",
                 )
             })?;
-            Ok(BestModel { metric: *metric, best, model: kept(best.round) })
+            let rounds = log.iter().map(|entry| entry.round).max().unwrap_or(0);
+            Ok(BestModel { metric: *metric, best, rounds, model: kept(best.round) })
         };
         self.best_for.iter().map(of_metric).collect()
     }

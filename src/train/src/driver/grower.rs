@@ -1,9 +1,10 @@
 //! The interface between a forest and the growers of its trees, on this machine or on a cluster.
 
 use super::forest_tree::ForestTree;
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Samples the rows of the tree with the given number. Row numbers ascend, and a row that was sampled several times is
 /// repeated.
@@ -18,6 +19,15 @@ pub trait TreeGrower: Send + Sync {
     /// Returns how many trees should be grown at a time, or `None` if the grower has no preference.
     fn batch_size(&self) -> Option<u32> {
         None
+    }
+
+    /// Sets how much a split on each feature must gain more than a split on a free feature, for the trees that are grown
+    /// from now on. Only growers of pointwise trees on this machine can do so.
+    fn set_penalties(&mut self, _penalties: Arc<[f64]>) -> Result<()> {
+        Err(Error::usage(
+            "--costs: only trees with criterion=variance, entropy or gini that are grown on this machine know costs",
+            "choose another criterion, and train without --cluster",
+        ))
     }
 
     /// Grows trees on all threads and returns them in the order of their numbers.

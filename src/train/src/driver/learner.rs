@@ -45,6 +45,17 @@ pub trait Learner: Send {
         format!("stopped after {rounds} trees: no further split has a gain")
     }
 
+    /// Returns a warning about the settings that shows only in training, if there is any.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns a message for the user if training ended at the maximum number of rounds, although the part is not what
+    /// it should be without this limit.
+    fn limit_note(&self, _rounds: u32) -> Option<String> {
+        None
+    }
+
     /// Returns the error for a training run that could not split even one node.
     fn no_split(&self) -> Error;
 }

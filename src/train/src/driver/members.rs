@@ -1,15 +1,18 @@
 //! The parts that a stage trains side by side: one per class and run. They are combined into one score, by which rounds
 //! are judged.
 
+use super::class_fit::{ClassFit, PartWeights};
 use super::learner::{Learner, PartUpdate};
 use super::log::LogValue;
+use super::metrics::Metrics;
 use super::scores::Scores;
-use super::validation::{Metrics, ValidationData};
+use super::validation::ValidationData;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use planetree_data::source::LabelledRows;
 use planetree_model::model::{Part, PartFamily};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A part and the learner that trains it.
@@ -31,6 +34,25 @@ pub struct Members<'a> {
     intercept: f64,
     validation: Vec<Arc<ValidationData>>,
     training: Option<(Metrics, &'a [LabelledRows])>,
+    /// How the weights of the parts are fitted after every round. `None` if the parts have fixed weights.
+    fit: Option<ClassFit<'a>>,
+}
+
+/// Rows that the parts have scores of.
+#[derive(Debug, Clone, Copy)]
+enum Split {
+    Training,
+    Validation(usize),
+}
+
+impl Member<'_> {
+    /// Returns the scores of some rows after a round, if the learner has them.
+    fn scores(&self, split: Split, round: u32) -> Option<Cow<'_, Scores>> {
+        match split {
+            Split::Training => self.learner.training_scores().map(Cow::Borrowed),
+            Split::Validation(set) => Some(self.learner.validation_scores(set, round)),
+        }
+    }
 }
 
 impl<'a> Members<'a> {
@@ -42,7 +64,12 @@ impl<'a> Members<'a> {
         training: Option<(Metrics, &'a [LabelledRows])>,
     ) -> Self {
         let (ended, best) = (vec![false; all.len()], all.iter().map(|_| None).collect());
-        Members { all, ended, best, intercept, validation, training }
+        Members { all, ended, best, intercept, validation, training, fit: None }
+    }
+
+    /// Sets how the weights of the parts are fitted after every round.
+    pub fn with_fit(self, fit: Option<ClassFit<'a>>) -> Self {
+        Members { fit, ..self }
     }
 
     /// Returns the parts before the first round.
@@ -103,15 +130,19 @@ impl<'a> Members<'a> {
         if self.all.len() == 1 {
             return self.first().evaluate(round);
         }
+        let weights = self.weights(round);
+        let combined = |rows: &[LabelledRows], split: Split| {
+            let terms: Vec<_> = weights.weights.iter().copied().zip(self.scores(split, round)?).collect();
+            Some(Scores::combined(rows, weights.intercept, &terms))
+        };
         let mut values = Vec::new();
         if let Some((metrics, rows)) = &self.training
-            && let Some(scores) = self.combined(rows, |learner| learner.training_scores().cloned())
+            && let Some(scores) = combined(rows, Split::Training)
         {
             values.extend(LogValue::of_means("train", &metrics.evaluate(rows, &scores)));
         }
         for (number, set) in self.validation.iter().enumerate() {
-            let of = |learner: &dyn Learner| Some(learner.validation_scores(number, round).into_owned());
-            let Some(scores) = self.combined(set.rows(), of) else { continue };
+            let Some(scores) = combined(set.rows(), Split::Validation(number)) else { continue };
             if let Some(row) = set.not_finite(&scores) {
                 return Err(diverged_on(&set.name, row, round));
             }
@@ -120,17 +151,36 @@ impl<'a> Members<'a> {
         Ok(values)
     }
 
-    /// Returns the weighted sum of the scores of all parts. `None` if a part has no scores.
-    fn combined(
-        &self,
-        rows: &[LabelledRows],
-        scores: impl Fn(&dyn Learner) -> Option<Scores>,
-    ) -> Option<Scores> {
-        let mut sum = Scores::constant(rows, self.intercept);
-        for member in &self.all {
-            sum.add_weighted(member.part.weight, &scores(&*member.learner)?);
+    /// Returns the scores of all parts after a round. `None` if a part has none.
+    fn scores(&self, split: Split, round: u32) -> Option<Vec<Cow<'_, Scores>>> {
+        self.all.iter().map(|member| member.scores(split, round)).collect()
+    }
+
+    /// Returns the weights of the parts by which a round is judged: those that the model would have if it ended there.
+    fn weights(&self, round: u32) -> PartWeights {
+        self.fitted(round).unwrap_or_else(|| PartWeights {
+            weights: self.all.iter().map(|member| member.part.weight).collect(),
+            intercept: self.intercept,
+        })
+    }
+
+    /// Fits the weights of the parts. `None` if they are not fitted, or if a learner has no scores to fit them on.
+    fn fitted(&self, round: u32) -> Option<PartWeights> {
+        let fit = self.fit.as_ref()?;
+        let mut splits = Vec::new();
+        if let Some(rows) = fit.training {
+            splits.push((rows, self.scores(Split::Training, round)?));
         }
-        Some(sum)
+        if fit.on_validation {
+            splits.push((self.validation.first()?.rows(), self.scores(Split::Validation(0), round)?));
+        }
+        Some(fit.fit(&splits))
+    }
+
+    /// Returns whether rounds are judged by fixed weights although the weights are fitted after training.
+    pub fn judges_by_other_weights(&self) -> bool {
+        let has_scores = || self.all.iter().all(|member| member.learner.training_scores().is_some());
+        self.fit.as_ref().is_some_and(|fit| fit.training.is_some() && !has_scores())
     }
 
     /// Keeps the content that replaced parts have after the best round so far: this round, or an earlier one.

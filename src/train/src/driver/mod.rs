@@ -1,7 +1,8 @@
 //! Drives a training run. This module contains the code that boosting and forests share.
 //!
 //! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of every stage, in which `members.rs` trains
-//! the parts side by side, each by a [`Learner`]. `validation.rs` evaluates the model on validation sets, `log.rs` writes
+//! the parts side by side, each by a [`Learner`], and `class_fit.rs` fits the weights of classes. `validation.rs` evaluates
+//! the model on validation sets, with the metrics that `metrics.rs` prepares, `log.rs` writes
 //! the table of rounds, and `checkpoint.rs` saves and restores the current model. `memory.rs` estimates memory before the
 //! work starts, `sampling.rs` samples rows or queries, and `scores.rs` holds the score of every row.
 
@@ -9,6 +10,7 @@ mod backend;
 mod best_models;
 mod boost_worker;
 mod checkpoint;
+mod class_fit;
 mod forest_tree;
 mod gradient_summary;
 mod grower;
@@ -17,11 +19,13 @@ mod learner;
 mod log;
 mod members;
 mod memory;
+mod metrics;
 mod open;
 mod request;
 mod rounds;
 mod sampling;
 mod scores;
+mod split_costs;
 mod stage_input;
 mod strength;
 mod validation;
@@ -30,6 +34,7 @@ pub use backend::{Backend, BackendCell, EncodedJob, run_job};
 pub use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
+pub use class_fit::{ClassFit, fit_labels};
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
 pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
@@ -37,15 +42,17 @@ pub use learner::{Learner, LearnerOutputs, PartUpdate};
 pub use log::{BestRound, LogEntry, LogValue, write_rounds};
 pub use members::{Member, Members, diverged_on};
 pub use memory::RowBytes;
+pub use metrics::Metrics;
 pub use open::{BinKey, Sources, check_labels, misfit, no_split, open_sources};
 pub use request::{CustomObjective, NamedData, TrainRequest};
 pub use rounds::{Stage, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
-pub use stage_input::{MemberInput, PartSettings, StageContext, StartScores};
+pub use split_costs::{CostSettings, SplitCosts};
+pub use stage_input::{FeatureValues, MemberInput, PartSettings, SharedValues, StageContext, StartScores};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
-pub use validation::{Metrics, ValidationData, ValidationSet, value_of};
+pub use validation::{ValidationData, ValidationSet, value_of};
 
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_model::model::{Model, Tree};

@@ -61,7 +61,12 @@ pub fn open_sources(
     let begun = Instant::now();
     request.plan.check_validation(!request.validation.is_empty())?;
     request.check_best_for()?;
-    let mut source = LabelledData::open_all(&request.data, features)?;
+    // A start model has features already, which all datasets must have.
+    let common = match (features, request.common_features) {
+        (None, true) => Some(LabelledData::common_features(&request.data)?),
+        _ => None,
+    };
+    let mut source = LabelledData::open_all(&request.data, features.or(common.as_deref()))?;
     source.set_label_map(request.plan.first().label_map.clone());
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
@@ -264,6 +269,14 @@ pub fn misfit() -> Error {
 pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), tree.min_data_in_leaf);
     let to_split = tree.min_data_to_split;
+    let is_weightless = |weights: &Vec<f32>| weights.iter().all(|weight| *weight == 0.0);
+    if data.rows.iter().all(|rows| rows.weights.as_ref().is_some_and(is_weightless)) {
+        return Error::Untrainable(Box::new(Error::place(
+            request.place(),
+            "no split was possible: the weights of all rows are 0",
+            "convert the data again with positive weights, or without a weight column",
+        )));
+    }
     let reason = if rows < to_split {
         format!("there are {rows} rows, but min_data_to_split = {to_split}")
     } else if rows < 2 * least {

@@ -2,6 +2,7 @@
 
 use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
+use super::split_costs::CostSettings;
 use crate::config::{BoostSettings, ObjectiveParameters, TrainingPlan};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
@@ -60,6 +61,10 @@ pub struct TrainRequest {
     /// Metrics whose best rounds on the first validation set become models of their own, for
     /// [`Outcome::best_models`](super::Outcome::best_models). They must be among the metrics of the parameters.
     pub best_for: Vec<Metric>,
+    /// The costs of features. `None` means that all features are free.
+    pub costs: Option<CostSettings>,
+    /// Whether to train only on the features that all datasets of `data` have.
+    pub common_features: bool,
     /// The backend that holds the rows. `None` means this process.
     pub backend: Option<Arc<dyn Backend>>,
 }
@@ -81,6 +86,8 @@ impl TrainRequest {
             resume: false,
             objective: None,
             best_for: Vec::new(),
+            costs: None,
+            common_features: false,
             backend: None,
         }
     }
@@ -109,7 +116,8 @@ impl TrainRequest {
 
     /// Returns the plan as the model records it.
     pub(crate) fn configuration(&self) -> String {
-        let parameters = self.plan.to_toml();
+        let costs = self.costs.as_ref().map(CostSettings::comments).unwrap_or_default();
+        let parameters = format!("{costs}{}", self.plan.to_toml());
         match &self.objective {
             Some(custom) => {
                 format!("# objective: {}, of another crate\n{parameters}", custom.name.replace('\n', " "))

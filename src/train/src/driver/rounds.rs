@@ -355,6 +355,10 @@ impl<'a> Training<'a> {
         if matches!(stop, StopReason::NoSplit) {
             observer.note(&format!("{of_stage}{}", members.first().end_note(rounds)));
         }
+        if matches!(stop, StopReason::Complete) && best.is_none() {
+            let notes = members.learners().filter_map(|learner| learner.limit_note(rounds));
+            notes.take(1).for_each(|note| observer.note(&format!("{of_stage}{note}")));
+        }
         if let Some(best) = best.filter(|best| best.round < rounds) {
             let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
             let start = if number == 1 { "the start model" } else { "the earlier stages" };
@@ -384,6 +388,9 @@ impl<'a> Training<'a> {
         self.seconds.train += spent - self.writing;
         self.before += spent;
         self.best = best;
+        if let Some(warning) = members.first().warning() {
+            observer.note(&format!("warning: {warning}"));
+        }
         let outputs = members.learners().map(|learner| learner.finish(last)).collect();
         (self.stage, self.round, self.first_part) = (number + 1, 0, self.model.parts.len());
         Ok(outputs)

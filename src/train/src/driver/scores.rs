@@ -36,11 +36,22 @@ impl Scores {
         Scores { partitions: self.partitions.par_iter().map(divide).collect() }
     }
 
-    /// Adds weighted scores of the same rows.
-    pub fn add_weighted(&mut self, weight: f64, others: &Scores) {
-        self.partitions.par_iter_mut().zip(&others.partitions).for_each(|(scores, others)| {
-            scores.iter_mut().zip(others).for_each(|(score, other)| *score += weight * other);
+    /// Returns a weighted sum of scores of the same rows. The terms are added to a constant, in order.
+    pub fn combined<S: AsRef<Scores> + Sync>(
+        rows: &[LabelledRows],
+        constant: f64,
+        terms: &[(f64, S)],
+    ) -> Self {
+        let mut sum = Scores::constant(rows, constant);
+        sum.partitions.par_iter_mut().enumerate().for_each(|(partition, sum)| {
+            sum.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, sum)| {
+                for (weight, scores) in terms {
+                    let scores = &scores.as_ref().partitions[partition][chunk * AT_A_TIME..];
+                    sum.iter_mut().zip(scores).for_each(|(sum, score)| *sum += weight * score);
+                }
+            });
         });
+        sum
     }
 
     /// Adds a tree to the scores of the rows that it was grown from. These rows are already sorted by leaf.
@@ -88,6 +99,12 @@ impl Scores {
     /// Returns the scores of a partition.
     pub fn partition(&self, partition: usize) -> &[f64] {
         &self.partitions[partition]
+    }
+}
+
+impl AsRef<Scores> for Scores {
+    fn as_ref(&self) -> &Scores {
+        self
     }
 }
 

@@ -9,7 +9,7 @@ use super::validation::ValidationData;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use planetree_model::model::{ModelFeature, PartFamily, TreeEnsemble};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything that the learners of a stage share.
 pub struct StageContext<'a> {
@@ -23,6 +23,30 @@ pub struct StageContext<'a> {
     pub features: &'a [ModelFeature],
     /// Number of parts that are trained side by side.
     pub members: usize,
+    /// The values of the training rows, for learners that do not use bins.
+    pub values: SharedValues,
+}
+
+/// The values of rows by partition and feature. Missing values are NaN.
+pub type FeatureValues = Vec<Vec<Vec<f32>>>;
+
+/// The values of the training rows, which are read once for all parts.
+#[derive(Default)]
+pub struct SharedValues(Mutex<Option<Arc<FeatureValues>>>);
+
+impl SharedValues {
+    /// Returns the values. The first call reads them.
+    pub fn get_or_read(
+        &self,
+        read: impl FnOnce() -> Result<Arc<FeatureValues>>,
+    ) -> Result<Arc<FeatureValues>> {
+        // A thread that panicked while reading has left nothing.
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*values {
+            Some(values) => Ok(values.clone()),
+            None => Ok(values.insert(read()?).clone()),
+        }
+    }
 }
 
 /// What a part is trained on.

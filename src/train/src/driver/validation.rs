@@ -1,13 +1,14 @@
 //! Validation sets. Their scores are updated in every round, and all metrics are computed after each round. The rows of
 //! a set are shared by all parts that are trained at the same time; each part has scores of its own.
 
+use super::metrics::Metrics;
 use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, read_rows};
 use crate::config::Parameters;
 use crate::tree::CodedTree;
 use planetree_base::error::Result;
 use planetree_data::source::{LabelledData, LabelledRows};
-use planetree_metric::{Mean, Metric, Prepared, evaluate};
+use planetree_metric::Mean;
 use planetree_model::model::{Branch, Tree};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -25,41 +26,6 @@ pub struct ValidationSet {
     /// The rows.
     pub data: Arc<ValidationData>,
     scores: Scores,
-}
-
-/// Metrics that are computed for the same rows in every round.
-pub struct Metrics {
-    prepared: Vec<Vec<Prepared>>,
-}
-
-impl Metrics {
-    /// Precomputes the parts of the metrics that do not change between rounds.
-    pub fn new<L: Sync>(parameters: &Parameters<L>, rows: &[LabelledRows]) -> Result<Self> {
-        let convention = Arc::new(parameters.convention.clone());
-        let prepare = |rows: &LabelledRows| {
-            let of = |metric: &Metric| metric.prepare_under(&convention, &rows.labels, &rows.query_bounds);
-            parameters.metrics.iter().map(of).collect()
-        };
-        Ok(Metrics { prepared: rows.par_iter().map(prepare).collect::<Result<_>>()? })
-    }
-
-    /// Computes the metrics of the given scores.
-    pub fn evaluate(&self, rows: &[LabelledRows], scores: &Scores) -> Vec<Mean> {
-        let parts: Vec<Vec<Mean>> = (0..rows.len())
-            .into_par_iter()
-            .map(|place| {
-                let rows = &rows[place];
-                evaluate(&self.prepared[place], &rows.labels, scores.partition(place), &rows.query_bounds)
-            })
-            .collect();
-        parts
-            .into_iter()
-            .reduce(|mut sum, part| {
-                sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
-                sum
-            })
-            .unwrap_or_default()
-    }
 }
 
 /// The features of a validation set. With static bins, trees split only between bins, so codes (bin numbers) suffice.

@@ -3,7 +3,7 @@
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
-use crate::bins::{FeatureBins, middle};
+use crate::bins::{FeatureBins, MissingSides, middle};
 use crate::config::{ForestCandidates, ForestSettings};
 use crate::driver::ForestSplit;
 
@@ -16,10 +16,14 @@ pub struct CutRules {
     pub min_to_split: u32,
     /// The gain of a cut must be above this number, which is in units of the criterion.
     pub min_gain: f64,
+    /// The sides that missing values may be on.
+    pub missing: MissingSides,
     /// How candidate cuts are generated.
     pub candidates: ForestCandidates,
     /// Whether each code represents a single value of the feature.
     pub every_value: bool,
+    /// Whether features have penalties, so that the best cut is not necessarily that with the highest score.
+    pub priced: bool,
 }
 
 impl CutRules {
@@ -30,8 +34,10 @@ impl CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
             min_to_split: u32::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(u32::MAX).max(2),
             min_gain: parameters.learner.tree.min_gain / unit,
+            missing: MissingSides::of(parameters.missing),
             candidates: parameters.learner.candidates,
             every_value: parameters.learner.candidates.max_bin().is_none(),
+            priced: false,
         }
     }
 
@@ -59,6 +65,8 @@ pub struct FoundCut<S> {
     pub missing_left: bool,
     /// Sum of the scores of both sides.
     pub score: f64,
+    /// The score minus the penalty of the feature.
+    pub worth: f64,
     /// Sums over the rows of the left side.
     pub left: S,
 }
@@ -95,8 +103,8 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let least = match rules.candidates {
             // Random cuts need not have a positive gain.
             ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
-            // If all rows have the same label, scores differ only by rounding errors.
-            _ => before + rules.min_gain.max(before.abs() * 1e-12),
+            // A gain within the rounding error is none.
+            _ => before + rules.min_gain.max(before.abs() * 1e-12).max(criterion.gain_error(&total)),
         };
         BestForestCut { criterion, rules, total, least, found: None }
     }
@@ -122,30 +130,57 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             });
             return;
         }
-        self.scan(drawn.feature, bins, values, None);
-        if missing.is_some() {
-            self.scan(drawn.feature, bins, values, missing);
+        match (self.rules.missing, missing) {
+            (MissingSides::Left, _) => {
+                if let Some(missing) = missing {
+                    self.try_apart(drawn, bins, missing);
+                }
+                self.scan(drawn, bins, values, Some(missing.copied().unwrap_or_default()));
+            }
+            (MissingSides::Right, _) | (_, None) => self.scan(drawn, bins, values, None),
+            (MissingSides::Either, Some(missing)) => {
+                self.scan(drawn, bins, values, None);
+                self.scan(drawn, bins, values, Some(*missing));
+            }
         }
     }
 
-    /// Tries every cut between two codes. If `missing` is given, missing values go left, and a cut after the last code
-    /// separates them from all other values.
+    /// Tries the cut that separates missing values from all others.
+    fn try_apart(&mut self, drawn: &Drawn, bins: &FeatureBins, missing: &K::Sums) {
+        let left = K::minus(self.total, missing);
+        if K::rows(&left).min(K::rows(missing)) < self.rules.min_rows {
+            return;
+        }
+        let score = self.criterion.score(&left) + self.criterion.score(missing);
+        if self.is_better(score, drawn) {
+            let (feature, worth) = (drawn.feature, score - drawn.penalty);
+            let (code, threshold) = (bins.bins() as u32 - 1, f32::MAX);
+            self.found = Some(FoundCut { feature, code, threshold, missing_left: false, score, worth, left });
+        }
+    }
+
+    /// Tries every cut between two codes. If `missing` is given, missing values go left. Otherwise they go right, and a
+    /// cut after the last code separates them from all other values.
     fn scan(
         &mut self,
-        feature: u32,
+        drawn: &Drawn,
         bins: &FeatureBins,
         values: &[(u32, K::Sums)],
-        missing: Option<&K::Sums>,
+        missing: Option<K::Sums>,
     ) {
+        let feature = drawn.feature;
         let criterion = self.criterion;
         let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
             true => self.best_place(feature, values, missing, |sums| criterion.score_of_few(sums)),
             false => self.best_place(feature, values, missing, |sums| criterion.score(sums)),
         };
-        if let Some((place, score, left)) = best {
+        if let Some((place, score, left)) = best
+            && self.is_better(score, drawn)
+        {
+            let worth = score - drawn.penalty;
             let (code, threshold) = self.rules.place(bins, values, place);
             let missing_left = missing.is_some();
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
         }
     }
 
@@ -156,15 +191,16 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         &self,
         feature: u32,
         values: &[(u32, K::Sums)],
-        missing: Option<&K::Sums>,
+        missing: Option<K::Sums>,
         score: impl Fn(&K::Sums) -> f64,
     ) -> Option<(usize, f64, K::Sums)> {
         let all = K::rows(&self.total);
-        let mut left = missing.copied().unwrap_or_default();
+        let mut left = missing.unwrap_or_default();
         // If scores are equal, the feature with the lower index is preferred and, within a feature, the first cut.
         let (mut least, mut ties) = match &self.found {
-            None => (self.least, false),
-            Some(best) => (best.score, feature < best.feature),
+            Some(best) if !self.rules.priced => (best.score, feature < best.feature),
+            // Features with penalties are compared by their best cuts.
+            _ => (self.least, false),
         };
         let mut found = None;
         for (place, (_, sums)) in values.iter().enumerate() {
@@ -185,11 +221,13 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         found
     }
 
-    fn is_better(&self, score: f64, feature: u32) -> bool {
-        match &self.found {
-            None => score > self.least,
-            Some(best) => score > best.score || (score == best.score && feature < best.feature),
-        }
+    /// Returns whether a cut is better than the best so far. Penalties decide between cuts, not whether there is one.
+    fn is_better(&self, score: f64, drawn: &Drawn) -> bool {
+        let worth = score - drawn.penalty;
+        let is_first = |best: &FoundCut<K::Sums>| {
+            worth > best.worth || (worth == best.worth && drawn.feature < best.feature)
+        };
+        score > self.least && self.found.as_ref().is_none_or(is_first)
     }
 
     /// Tries the random cut of a feature. `left_of` returns the sums over the rows whose codes go left.
@@ -200,12 +238,19 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         codes: &CodeExtremes,
         left_of: impl FnOnce(&dyn Fn(u32) -> bool) -> K::Sums,
     ) {
-        let missing_left = codes.missing && drawn.missing_left;
+        let mut missing_left = match self.rules.missing {
+            MissingSides::Either => codes.missing && drawn.missing_left,
+            MissingSides::Left => true,
+            MissingSides::Right => false,
+        };
         let (code, threshold) = match (codes.first, codes.last) {
             (first, last) if first > last => return, // all values are missing
             (first, last) if first < last => self.rules.place_at_random(bins, (first, last), drawn.cut),
             // All values that are not missing are equal.
-            _ if codes.missing => (bins.bins() as u32 - 1, f32::MAX),
+            _ if codes.missing => {
+                missing_left &= self.rules.missing == MissingSides::Either;
+                (bins.bins() as u32 - 1, f32::MAX)
+            }
             _ => return,
         };
         let left = left_of(&|other| match Some(other) == bins.missing_code {
@@ -217,9 +262,9 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             return;
         }
         let score = self.criterion.score(&left) + self.criterion.score(&right);
-        if self.is_better(score, drawn.feature) {
-            let feature = drawn.feature;
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+        if self.is_better(score, drawn) {
+            let (feature, worth) = (drawn.feature, score - drawn.penalty);
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
         }
     }
 }

@@ -5,6 +5,7 @@
 use crate::bins::BinLayout;
 use crate::config::{FeatureCount, ForestCandidates, ForestSettings};
 use planetree_base::random::{Stream, mix};
+use std::sync::Arc;
 
 const OF_TREE: u64 = 0x7365_7254;
 const OF_NODE: u64 = 0x7364_6F4E;
@@ -42,6 +43,8 @@ pub struct Drawn {
     pub cut: f64,
     /// Whether a random cut sends missing values left.
     pub missing_left: bool,
+    /// How much higher the score of a cut must be than that of a free feature.
+    pub penalty: f64,
 }
 
 /// The features of one tree, from which the features of each node are sampled. Features are sampled for one node at a
@@ -56,6 +59,8 @@ pub struct TreeFeatures {
     pub redraws: bool,
     /// Whether the positions of cuts are also random.
     random_cuts: bool,
+    /// Penalty of every feature; `None` if all are free.
+    penalties: Option<Arc<[f64]>>,
     key: [u64; 2],
     /// Random numbers for the current node.
     stream: Stream,
@@ -81,11 +86,17 @@ impl TreeFeatures {
             per_node: parameters.learner.tree.features_per_node.of(layout.places.len()).min(order.len()),
             redraws: parameters.learner.redraw_features,
             random_cuts: matches!(parameters.learner.candidates, ForestCandidates::Random { .. }),
+            penalties: None,
             key: [parameters.seed, tree],
             order,
             stream,
             swaps: Vec::new(),
         }
+    }
+
+    /// Sets the penalties of all features, in units of the criterion's scores.
+    pub fn with_penalties(self, penalties: Option<Arc<[f64]>>) -> Self {
+        TreeFeatures { penalties, ..self }
     }
 
     /// Starts sampling for a node. The same node always gets the same features.
@@ -115,7 +126,9 @@ impl TreeFeatures {
             true => (self.stream.uniform(), self.stream.bits() & 1 == 1),
             false => (0.0, false),
         };
-        Some(Drawn { feature: self.order[place], cut, missing_left })
+        let feature = self.order[place];
+        let penalty = self.penalties.as_ref().map_or(0.0, |penalties| penalties[feature as usize]);
+        Some(Drawn { feature, cut, missing_left, penalty })
     }
 }
 

@@ -9,7 +9,7 @@ use super::{OUT_OF_BAG, sample, trees_in_a_scan, values_of};
 use crate::bins::BinnedData;
 use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{
-    ForestTree, Learner, LearnerOutputs, LogValue, PartUpdate, Scores, TrainRequest, TreeGrower,
+    ForestTree, Learner, LearnerOutputs, LogValue, PartUpdate, Scores, SplitCosts, TrainRequest, TreeGrower,
     TreeStrength, ValidationSet, misfit, no_split,
 };
 use planetree_base::error::{Error, Result};
@@ -35,6 +35,8 @@ pub struct ForestLearner<'a> {
     out_of_bag: Option<OutOfBag>,
     /// Whether the metrics of out-of-bag scores are logged.
     logs_out_of_bag: bool,
+    /// What features cost the trees of the next batch. `None` if they are free.
+    costs: Option<SplitCosts>,
     /// Strength of the trees so far, which is the expected NDCG after each split; `None` if not requested.
     strength: Option<Vec<TreeStrength>>,
 }
@@ -47,6 +49,7 @@ impl<'a> ForestLearner<'a> {
         data: &'a BinnedData,
         validation: Vec<ValidationSet>,
         out_of_bag: Option<OutOfBag>,
+        costs: Option<SplitCosts>,
     ) -> Result<Self> {
         let lanes = match parameters.learner.pairs_per_document {
             None => Some(CodeLanes::of(&data.binning.layout)),
@@ -57,6 +60,10 @@ impl<'a> ForestLearner<'a> {
             Some(backend) => backend.grower(parameters, data)?,
         };
         let strength = request.strength.then(Vec::new);
+        let mut grower = grower;
+        if let Some(costs) = &costs {
+            grower.set_penalties(costs.penalties())?; // rejects growers that do not know costs
+        }
         let (grown, current) = (VecDeque::new(), None);
         Ok(ForestLearner {
             request,
@@ -69,15 +76,23 @@ impl<'a> ForestLearner<'a> {
             validation,
             out_of_bag,
             logs_out_of_bag: request.out_of_bag,
+            costs,
             strength,
         })
     }
 
     /// Grows the next batch of trees, starting with tree number `first`.
-    fn grow_batch(&self, first: u32) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&mut self, first: u32) -> Result<Vec<ForestTree>> {
+        let last_priced = match &self.costs {
+            Some(costs) => {
+                self.grower.set_penalties(costs.penalties())?;
+                costs.batch_end(first)
+            }
+            None => u32::MAX,
+        };
         let parameters = self.parameters;
         let batch_size = self.grower.batch_size().unwrap_or_else(|| self.batch_size());
-        let last = (first + batch_size - 1).min(parameters.num_trees);
+        let last = (first + batch_size - 1).min(parameters.num_trees).min(last_priced);
         let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
         self.grower.grow_batch(first..last + 1, &draw)
     }
@@ -93,6 +108,9 @@ impl<'a> ForestLearner<'a> {
 
     fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {
         self.add_strength(number, tree)?;
+        if let Some(costs) = &mut self.costs {
+            costs.add_tree(number, as_model);
+        }
         if let Some(out_of_bag) = &mut self.out_of_bag {
             out_of_bag.add(number.into(), tree, self.parameters, self.data)?;
         }
@@ -193,6 +211,10 @@ impl Learner for ForestLearner<'_> {
             courses.retain(|course| course.tree <= last); // only trees that are kept in the model
         }
         LearnerOutputs { out_of_bag: self.out_of_bag.as_ref().map(OutOfBag::scores), strength }
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.costs.as_ref()?.warning()
     }
 
     fn no_split(&self) -> Error {

@@ -24,7 +24,7 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, TrainRequest,
+    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts, StageContext, TrainRequest,
     ValidationData, ValidationSet, value_of,
 };
 use crate::objective::check_gains;
@@ -115,7 +115,8 @@ impl PartSettings for ForestSettings {
             Some(_) => Combine::Wins,
         };
         let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
-        let learner = ForestLearner::new(request, parameters, data, validation, out_of_bag)?;
+        let costs = SplitCosts::new(request.costs.as_ref(), None, context.features, &request.place())?;
+        let learner = ForestLearner::new(request, parameters, data, validation, out_of_bag, costs)?;
         Ok((PartFamily::Trees(part), Box::new(learner)))
     }
 

@@ -21,6 +21,7 @@ use planetree_base::storage::interrupt;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Maximum size of the codes in a block, in bytes, so that the block stays in the cache.
 const BLOCK_BYTES: usize = 1 << 19;
@@ -158,6 +159,8 @@ struct PointGrower<'a, K: Criterion> {
     codes: Vec<Codes>,
     /// Maximum number of rows in a node that is grown in a block.
     block_rows: usize,
+    /// Penalties of features, in units of the criterion's scores; `None` if all features are free.
+    penalties: Option<Arc<[f64]>>,
 }
 
 impl<'a, K: Criterion> PointGrower<'a, K> {
@@ -180,6 +183,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
             targets,
             codes: (0..in_memory).map(|partition| data.codes(partition, &[])).collect::<Result<_>>()?,
             block_rows: (BLOCK_BYTES / row_bytes.max(1)).clamp(256, usize::from(u16::MAX)),
+            penalties: None,
         })
     }
 
@@ -198,7 +202,8 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
     /// Continues a tree whose upper levels another grower has made.
     fn continue_from(&self, number: u32, top: Top) -> PointGrowth<K> {
         let mut growth = PointGrowth {
-            features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, number.into()),
+            features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, number.into())
+                .with_penalties(self.penalties.clone()),
             tree: top.tree,
             spare: vec![0; top.rows.len()],
             rows: top.rows,
@@ -297,6 +302,13 @@ impl<K: Criterion> PointGrowth<K> {
 impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
     fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree> {
         self.finish(self.start(tree, rows))
+    }
+
+    fn set_penalties(&mut self, penalties: Arc<[f64]>) -> Result<()> {
+        let unit = self.context.criterion.unit();
+        self.penalties = Some(penalties.iter().map(|penalty| penalty / unit).collect());
+        self.context.rules.priced = true;
+        Ok(())
     }
 
     fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {

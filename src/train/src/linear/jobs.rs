@@ -8,7 +8,7 @@ use super::sums::FixedSums;
 use crate::config::{LinearLoss, Parameters};
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
-use planetree_base::job::{Job, Partial, Shard};
+use planetree_base::job::{Partial, Shard};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
@@ -48,14 +48,28 @@ pub struct LinearSums {
 pub struct LinearTotals {
     /// The sums, in the order of [`StandardPlan::scales`].
     pub sums: FixedSums,
-    /// Serialised means of the metrics, by share.
-    means: Vec<Vec<Bytes>>,
+    /// The metrics.
+    pub means: ShareMeans,
 }
 
-impl LinearTotals {
+/// Serialised means of the metrics, by share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShareMeans(Vec<Vec<Bytes>>);
+
+impl ShareMeans {
+    /// Serialises the means of a share.
+    pub fn new(means: &[Mean]) -> Self {
+        ShareMeans(vec![means.iter().map(|mean| Bytes(mean.to_bytes())).collect()])
+    }
+
+    /// Appends the means of other shares.
+    pub fn append(&mut self, other: ShareMeans) {
+        self.0.extend(other.0);
+    }
+
     /// Adds the metrics of all shares to `sums`, which has the same metrics.
-    pub fn add_means(&self, sums: &mut [Mean]) -> Result<()> {
-        for means in &self.means {
+    pub fn add_to(&self, sums: &mut [Mean]) -> Result<()> {
+        for means in &self.0 {
             if means.len() != sums.len() {
                 return Err(malformed());
             }
@@ -69,40 +83,46 @@ impl LinearTotals {
 
 /// Reads the rows of a shard. `snapshot` has the parameters of the training run as TOML. Executors open datasets without
 /// parameters, so labels are not mapped yet.
-fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
+pub fn read_rows(snapshot: Option<String>, shard: &Shard<'_, LabelledData>) -> Result<Option<LinearRows>> {
     let Some(parameters) = snapshot else { return Ok(None) };
     let parameters = Parameters::from_toml(&parameters)?;
     LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref()).map(Some)
 }
 
+/// Implements a job on [`LinearRows`].
 macro_rules! linear_job {
     ($job:ident, $name:literal, $partial:ident, |$this:ident, $rows:ident| $map:expr) => {
-        impl Job for $job {
+        impl planetree_base::job::Job for $job {
             const NAME: &'static str = $name;
-            type Data = LabelledData;
-            type State = LinearRows;
+            type Data = planetree_data::source::LabelledData;
+            type State = $crate::linear::LinearRows;
             type Snapshot = String;
             type Partial = $partial;
 
             fn prepare(
                 &self,
                 snapshot: Option<String>,
-                shard: &Shard<'_, LabelledData>,
-            ) -> Result<Option<LinearRows>> {
-                read_rows(snapshot, shard)
+                shard: &planetree_base::job::Shard<'_, Self::Data>,
+            ) -> planetree_base::error::Result<Option<Self::State>> {
+                $crate::linear::read_rows(snapshot, shard)
             }
 
-            fn state_bytes(state: &LinearRows) -> u64 {
+            fn state_bytes(state: &Self::State) -> u64 {
                 state.bytes()
             }
 
-            fn map(&self, $rows: &LinearRows, _: &Shard<'_, LabelledData>) -> Result<Option<$partial>> {
+            fn map(
+                &self,
+                $rows: &Self::State,
+                _: &planetree_base::job::Shard<'_, Self::Data>,
+            ) -> planetree_base::error::Result<Option<$partial>> {
                 let $this = self;
                 Ok(Some($map))
             }
         }
     };
 }
+pub(crate) use linear_job;
 
 linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRanges(
     rows.ranges(&job.features)
@@ -110,8 +130,7 @@ linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRan
 linear_job!(LinearMoments, "linear_moments", FixedSums, |job, rows| rows.moments(&job.plan));
 linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     let totals = rows.sums(&job.plan, &job.loss, &job.point);
-    let means = totals.means.iter().map(|mean| Bytes(mean.to_bytes())).collect();
-    LinearTotals { sums: totals.sums, means: vec![means] }
+    LinearTotals { sums: totals.sums, means: ShareMeans::new(&totals.means) }
 });
 
 impl Partial for FeatureRanges {
@@ -136,7 +155,7 @@ impl Partial for FixedSums {
 
 impl Partial for LinearTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.extend(other.means);
+        self.means.append(other.means);
         Partial::merge(&mut self.sums, other.sums)
     }
 

@@ -1,110 +1,67 @@
-//! Connects linear models to the training driver. Every round replaces the weights by better ones.
+//! Connects algorithms that train linear functions to the training driver. Every round replaces the function.
 
-use super::newton::{Evaluation, Problem};
-use super::runner::LinearJobs;
-use crate::driver::{Learner, LearnerOutputs, LogValue, PartUpdate, Scores, TrainRequest, ValidationSet};
-use fearless_simd::Level;
+use super::validation::LinearValidation;
+use crate::driver::{Learner, LearnerOutputs, LogValue, PartUpdate, Scores};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
-use planetree_model::family::{Family, RowValues};
-use planetree_model::model::{LinearFunction, ModelFeature, PartFamily};
+use planetree_metric::Mean;
+use planetree_model::model::{LinearFunction, PartFamily};
 use std::borrow::Cow;
 
+/// Trains a linear function, round by round.
+pub trait LinearAlgorithm: Send {
+    /// Continues from the function of a checkpoint.
+    fn resume(&mut self, function: &LinearFunction);
+
+    /// Called once, before the first round of this run.
+    fn start(&mut self, round: u32) -> Result<()>;
+
+    /// Trains a round. Returns false if the function cannot be improved, now or in later rounds.
+    fn round(&mut self, round: u32) -> Result<bool>;
+
+    /// Returns the function after the last round.
+    fn function(&self) -> Cow<'_, LinearFunction>;
+
+    /// Returns the metrics of the training rows after the last round.
+    fn means(&self) -> &[Mean];
+
+    /// Returns a message for the user after the function could not be improved any more.
+    fn end_note(&self, rounds: u32) -> String;
+
+    /// Returns a message for the user after the last round, if the function could still be improved much.
+    fn limit_note(&self, _rounds: u32) -> Option<String> {
+        None
+    }
+}
+
 /// Learner of a linear function.
-pub struct LinearLearner<'a> {
-    pub request: &'a TrainRequest,
-    pub problem: Problem<'a>,
-    pub jobs: LinearJobs<'a>,
-    /// The factors of half the squared weights of SVMs, one per round, each of which finds the minimum. Empty for other
-    /// models, of which a round is a step.
-    pub penalties: Vec<f64>,
-    /// The features of the model.
-    pub features: Vec<ModelFeature>,
-    /// The validation sets with the scores that training started from.
-    pub validation: Vec<ValidationSet>,
-    /// The function before the first round of this run.
-    pub function: LinearFunction,
-    /// The function after the last round, with its loss. `None` before the first round of this run.
-    pub current: Option<Evaluation>,
+pub struct LinearLearner<A> {
+    /// The algorithm.
+    pub algorithm: A,
+    /// The validation sets.
+    pub validation: LinearValidation,
 }
 
-impl LinearLearner<'_> {
-    fn function(&self) -> &LinearFunction {
-        self.current.as_ref().map_or(&self.function, |current| &current.function)
-    }
-
-    /// Returns the scores of a validation set.
-    fn scores(&self, set: &ValidationSet) -> Scores {
-        let scorer = self.function().scorer(&self.features, Level::new());
-        let mut scores = set.by_query(|values, width| {
-            let mut scores = vec![0.0; values.len() / width.max(1)];
-            scorer.score(RowValues::Matrix { values, width }, &mut scores);
-            scores
-        });
-        scores.add_values(|partition, row| set.scores().partition(partition)[row]);
-        scores
-    }
-}
-
-impl Learner for LinearLearner<'_> {
+impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
     fn replay(&mut self, part: &PartFamily, _meter: &dyn Meter) -> Result<()> {
         let PartFamily::Linear(function) = part else {
             return Err(Error::bug("linear", "the checkpoint has a part of another family"));
         };
-        self.function = function.clone();
+        self.algorithm.resume(function);
         Ok(())
     }
 
-    fn start(&mut self, _round: u32) -> Result<()> {
-        let current = self.problem.evaluate(&self.jobs, self.function.clone())?;
-        if !current.is_finite() {
-            return Err(Error::place(
-                self.request.place(),
-                "labels, weights or features are too large: the loss overflows",
-                "scale them down, or set normalise_features=z",
-            ));
-        }
-        self.current = Some(current);
-        Ok(())
+    fn start(&mut self, round: u32) -> Result<()> {
+        self.algorithm.start(round)
     }
 
     fn round(&mut self, round: u32) -> Result<Option<PartUpdate>> {
-        let Some(current) = &self.current else {
-            return Err(Error::bug("linear", "the learner was not started"));
-        };
-        if !self.penalties.is_empty() {
-            let Some(penalty) = self.penalties.get(round as usize - 1) else { return Ok(None) };
-            self.problem.lambda = *penalty;
-            let next = self.problem.minimise(&self.jobs, current.function.clone())?;
-            self.current = Some(next);
-            return Ok(Some(PartUpdate::Whole(PartFamily::Linear(self.function().clone()))));
-        }
-        match self.problem.improve(&self.jobs, current)? {
-            Some(next) => self.current = Some(next),
-            // The first round is always kept, even if no feature helps.
-            None if round == 1 => {}
-            None => return Ok(None),
-        }
-        Ok(Some(PartUpdate::Whole(PartFamily::Linear(self.function().clone()))))
+        let is_improved = self.algorithm.round(round)?;
+        Ok(is_improved.then(|| PartUpdate::Whole(PartFamily::Linear(self.algorithm.function().into_owned()))))
     }
 
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
-        let means = self.current.as_ref().map_or(&[][..], |current| &current.means);
-        let mut values: Vec<LogValue> = LogValue::of_means("train", means).collect();
-        for set in &self.validation {
-            let scores = self.scores(set);
-            if let Some(row) = set.data.not_finite(&scores) {
-                return Err(Error::Untrainable(Box::new(Error::usage(
-                    format_args!(
-                        "the score of row {row} of {} became non-finite after round {round}",
-                        set.data.name
-                    ),
-                    "set normalise_features=query, or a larger lambda_l2",
-                ))));
-            }
-            values.extend(LogValue::of_means(&set.data.name, &set.data.evaluate(&scores)));
-        }
-        Ok(values)
+        self.validation.log(&self.algorithm.function(), self.algorithm.means(), round)
     }
 
     fn training_scores(&self) -> Option<&Scores> {
@@ -112,7 +69,7 @@ impl Learner for LinearLearner<'_> {
     }
 
     fn validation_scores(&self, set: usize, _round: u32) -> Cow<'_, Scores> {
-        Cow::Owned(self.scores(&self.validation[set]))
+        Cow::Owned(self.validation.scores(&self.algorithm.function(), set))
     }
 
     fn leaves_threads_idle(&self) -> bool {
@@ -128,10 +85,11 @@ impl Learner for LinearLearner<'_> {
     }
 
     fn end_note(&self, rounds: u32) -> String {
-        match self.penalties.len() {
-            0 | 1 => format!("converged after {rounds} rounds"),
-            values => format!("all {values} values of svm_c were tried"),
-        }
+        self.algorithm.end_note(rounds)
+    }
+
+    fn limit_note(&self, rounds: u32) -> Option<String> {
+        self.algorithm.limit_note(rounds)
     }
 
     fn no_split(&self) -> Error {

@@ -2,10 +2,14 @@
 //!
 //! `prepare.rs` finds the ranges, means and deviations of the features and creates the learner, and `learner.rs` connects
 //! it to the training driver. `newton.rs` minimises the loss, whose derivatives are sums over the rows (`rows.rs`,
-//! `loss.rs`, `rank.rs`); `solve.rs` solves the equations of a step. `plan.rs` describes how features are standardised, `sums.rs`
+//! `loss.rs`, `rank.rs`). `plan.rs` describes how features are standardised, `sums.rs`
 //! has sums that do not depend on the order of addition. `jobs.rs` defines the sums as jobs, and `runner.rs` runs them in
-//! this process or on a cluster.
+//! this process or on a cluster. `ranking.rs` ranks queries by linear functions, for learners that optimise a metric, and
+//! `validation.rs` scores validation sets.
 
+mod descent;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod jobs;
 mod learner;
 mod loss;
@@ -13,14 +17,24 @@ mod newton;
 mod plan;
 mod prepare;
 mod rank;
+mod ranker;
+#[cfg(test)]
+pub(crate) mod ranker_fixtures;
+mod ranking;
 mod rows;
 mod runner;
-mod solve;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod validation;
 
-pub use jobs::{FeatureRanges, LinearMoments, LinearRanges, LinearSums, LinearTotals};
+pub use jobs::{FeatureRanges, LinearMoments, LinearRanges, LinearSums, LinearTotals, ShareMeans};
+pub(crate) use jobs::{linear_job, read_rows};
+pub(crate) use learner::{LinearAlgorithm, LinearLearner};
 pub use plan::{LinearPoint, PlannedFeature, StandardPlan};
+pub(crate) use prepare::{jobs, plan};
+pub(crate) use ranker::{RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined};
+pub use ranking::RankedDocuments;
+pub use ranking::{QueryPlace, RankingRows, RankingTarget};
 pub use rows::{FeatureRange, LinearRows, PointSums};
 pub use sums::{FixedSums, SumScale};

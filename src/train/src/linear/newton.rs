@@ -11,11 +11,14 @@
 use super::jobs::LinearSums;
 use super::plan::{LinearPoint, StandardPlan};
 use super::runner::LinearJobs;
-use super::solve::Symmetric;
 use crate::config::LinearLoss;
 use planetree_base::error::Result;
+use planetree_base::symmetric::Symmetric;
 use planetree_metric::Mean;
 use planetree_model::model::LinearFunction;
+
+/// The reduction of the loss, relative to the loss, below which a point is the minimum.
+const CONVERGED: f64 = 1e-18;
 
 /// The loss of a linear function, with its derivatives.
 pub struct Evaluation {
@@ -61,6 +64,12 @@ impl Problem<'_> {
         self.lambda / (deviation * deviation)
     }
 
+    /// Returns whether the factors of all squares are finite, and the sum of a square and its factor is.
+    pub fn penalties_are_finite(&self) -> bool {
+        (0..self.plan.features.len())
+            .all(|feature| (self.penalty(feature) * self.plan.weight.max(1.0)).is_finite())
+    }
+
     /// Computes the loss of a linear function and its derivatives.
     pub fn evaluate(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
         let point = self.plan.point(&function);
@@ -68,7 +77,7 @@ impl Problem<'_> {
         let job = LinearSums { plan: self.plan.clone(), loss: self.loss.clone(), point };
         let totals = jobs.run(&job)?;
         let mut means = self.metrics.clone();
-        totals.add_means(&mut means)?;
+        totals.means.add_to(&mut means)?;
         let (mut objective, mut gradient, hessian) = self.plan.values(&totals.sums, &scales);
         let mut hessian = Symmetric::new(gradient.len(), hessian);
         for (feature, weight) in job.point.weights.iter().enumerate() {
@@ -96,15 +105,13 @@ impl Problem<'_> {
 
     /// Returns the linear function after a step, with its loss. Returns `None` if the current one has the least loss.
     pub fn improve(&self, jobs: &LinearJobs<'_>, now: &Evaluation) -> Result<Option<Evaluation>> {
-        /// The reduction of the loss, relative to the loss, below which a point is the minimum.
-        const CONVERGED: f64 = 1e-18;
         /// The reduction of the loss, relative to the loss, below which rounding errors hide it. The loss is so close to
         /// a quadratic function there that the step is right anyway.
         const INVISIBLE: f64 = 1e-11;
         /// Maximum number of times that a step is halved.
         const HALVINGS: u32 = 40;
         let Step { direction, decrement } = now.step();
-        let size = now.objective.abs().max(f64::MIN_POSITIVE);
+        let size = now.size();
         if decrement.is_nan() || decrement <= CONVERGED * size {
             return Ok(None);
         }
@@ -126,6 +133,23 @@ impl Evaluation {
     /// Returns whether the loss is finite.
     pub fn is_finite(&self) -> bool {
         self.objective.is_finite() && self.gradient.iter().all(|gradient| gradient.is_finite())
+    }
+
+    /// Returns whether no step would lower the loss by more than a negligible part of it.
+    pub fn is_minimum(&self) -> bool {
+        /// The reduction of the loss, relative to the loss, that does not change a ranking.
+        const NEGLIGIBLE: f64 = 1e-9;
+        self.possible_gain() <= NEGLIGIBLE
+    }
+
+    /// Returns by how much the next step would lower the loss, relative to the loss, if the loss were quadratic.
+    pub fn possible_gain(&self) -> f64 {
+        self.step().decrement / 2.0 / self.size()
+    }
+
+    /// Returns the loss, or a tiny number if it is 0.
+    fn size(&self) -> f64 {
+        self.objective.abs().max(f64::MIN_POSITIVE)
     }
 
     fn step(&self) -> Step {

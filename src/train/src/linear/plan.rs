@@ -6,9 +6,9 @@
 //! converts it to the weights of the normalised features.
 
 use super::rows::FeatureRange;
-use super::solve::{entries, entry};
 use super::sums::{FixedSums, SumScale};
 use crate::config::LinearLoss;
+use planetree_base::symmetric::{entries, entry};
 use planetree_model::family::linear::FeatureNormaliser;
 use planetree_model::model::{FeatureNormalisation, LinearFunction, LinearTerm};
 use serde::{Deserialize, Serialize};
@@ -185,8 +185,20 @@ impl StandardPlan {
         scales
     }
 
-    /// Returns the linear function of a point. Features that are not in the plan have weight 0.
+    /// Returns the linear function of a point.
     pub fn function(&self, point: &LinearPoint) -> LinearFunction {
+        let planned = self.features.iter().zip(&point.weights);
+        let weights: Vec<f64> = planned.map(|(planned, weight)| weight / planned.deviation).collect();
+        let mut base_score = point.intercept;
+        for (planned, weight) in self.features.iter().zip(&weights) {
+            base_score -= weight * planned.mean;
+        }
+        self.weighted(base_score, &weights)
+    }
+
+    /// Returns the linear function with these weights of the normalised features. Features that are not in the plan have
+    /// weight 0.
+    pub fn weighted(&self, base_score: f64, weights: &[f64]) -> LinearFunction {
         let mut terms: Vec<LinearTerm> = (0..self.all_features)
             .map(|feature| LinearTerm {
                 feature,
@@ -198,16 +210,19 @@ impl StandardPlan {
                 cover: self.weight,
             })
             .collect();
-        let mut base_score = point.intercept;
-        for (planned, weight) in self.features.iter().zip(&point.weights) {
+        for (planned, &weight) in self.features.iter().zip(weights) {
             let PlannedFeature { centre, spread, mean, deviation, .. } = *planned;
             let term = &mut terms[planned.feature as usize];
-            let weight = weight / deviation;
             *term =
                 LinearTerm { weight, centre, spread, mean, gain: weight.abs() * deviation, ..term.clone() };
-            base_score -= weight * mean;
         }
         LinearFunction::new(base_score, self.normalisation, terms)
+    }
+
+    /// Returns the weights of the normalised features of a linear function that has a term for every feature.
+    pub fn weights(&self, function: &LinearFunction) -> Vec<f64> {
+        let weight = |planned: &PlannedFeature| function.terms[planned.feature as usize].weight;
+        self.features.iter().map(weight).collect()
     }
 
     /// Returns the point of a linear function that has a term for every feature.

@@ -1,5 +1,6 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
+use super::descent::LossDescent;
 use super::jobs::{LinearMoments, LinearRanges};
 use super::learner::LinearLearner;
 use super::newton::Problem;
@@ -8,11 +9,12 @@ use super::rank::pair_count;
 use super::rows::{LinearRows, query_weight};
 use super::runner::LinearJobs;
 use super::sums::SumScale;
+use super::validation::LinearValidation;
 use crate::config::{
-    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, SVM_COSTS,
+    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, Parameters, SVM_COSTS,
 };
 use crate::driver::{
-    Learner, MemberInput, Observer, PartSettings, Scores, StageContext, TrainRequest, ValidationSet, mean_of,
+    FeatureValues, Learner, MemberInput, Observer, PartSettings, StageContext, TrainRequest, mean_of,
 };
 use crate::objective::objective;
 use planetree_base::error::{Error, Result};
@@ -20,9 +22,10 @@ use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
 use planetree_metric::Mean;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
+use std::sync::Arc;
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-const BYTES_PER_ROW: u64 = 24;
+pub const BYTES_PER_ROW: u64 = 24;
 
 impl PartSettings for LinearSettings {
     fn learner<'a>(
@@ -31,37 +34,37 @@ impl PartSettings for LinearSettings {
         input: &'a MemberInput,
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-        let settings = self;
         let request = context.request;
-        let rows = &input.data.rows;
-        let start = start_score(settings, rows, input).map_err(|problem| problem.at(request.place()))?;
-        let jobs = jobs(context, settings, input)?;
-        let plan = plan(context, settings, input, &jobs, observer)?;
+        let start =
+            start_score(self, &input.data.rows, input).map_err(|problem| problem.at(request.place()))?;
+        let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
+        let jobs = jobs(context, self, snapshot, input)?;
+        let mut plan = plan(context, self.learner.normalisation, input, &jobs, observer)?;
+        if self.learner.loss == LinearLoss::RankHinge {
+            plan.pairs = pair_weight(&input.data.rows);
+            if plan.pairs <= 0.0 {
+                return Err(Error::place(
+                    context.sources.source.place(),
+                    "no query has documents with different labels: there are no pairs to learn from",
+                    "train on queries with different labels",
+                ));
+            }
+        }
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
-        let sets = context.validation.iter().enumerate().map(|(number, set)| {
-            let start = input.start.as_ref().map(|start| start.validation[number].clone());
-            ValidationSet::new(set.clone(), start.unwrap_or_else(|| Scores::constant(set.rows(), 0.0)))
-        });
-        let penalties = penalties(settings, &plan);
-        let learner = LinearLearner {
-            request,
-            problem: Problem {
-                plan,
-                loss: &settings.learner.loss,
-                lambda: match settings.learner.penalty {
-                    LinearPenalty::Lambda(lambda) => lambda,
-                    LinearPenalty::Cost(_) => penalties.first().copied().unwrap_or_default(),
-                },
-                metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
+        let penalties = penalties(self, &plan);
+        let problem = Problem {
+            plan,
+            loss: &self.learner.loss,
+            lambda: match self.learner.penalty {
+                LinearPenalty::Lambda(lambda) => lambda,
+                LinearPenalty::Cost(_) => penalties.first().copied().unwrap_or_default(),
             },
-            jobs,
-            penalties,
-            features: context.features.to_vec(),
-            validation: sets.collect(),
-            function: function.clone(),
-            current: None,
+            metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
+        let algorithm =
+            LossDescent { request, problem, jobs, penalties, function: function.clone(), current: None };
+        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, input) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
 
@@ -96,46 +99,55 @@ fn start_score(
     Ok(if input.start.is_some() || is_hinge { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
-/// Reads the rows, or prepares to read them for every job if they do not fit in memory.
-fn jobs<'a>(
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
+/// as TOML, for other processes.
+pub fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
-    settings: &'a LinearSettings,
+    settings: &'a Parameters<L>,
+    snapshot: impl FnOnce() -> String,
     input: &'a MemberInput,
 ) -> Result<LinearJobs<'a>> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
     if let Some(backend) = &request.backend {
-        let parameters = settings.with(LearnerParameters::Linear(settings.learner.clone()));
-        return Ok(LinearJobs::remote(&**backend, parameters.to_toml()));
+        return Ok(LinearJobs::remote(&**backend, snapshot()));
     }
     // The labels may be those of a class.
     let offsets = move |partitions: std::ops::Range<usize>| {
         let start = input.start.as_ref()?;
         Some(partitions.map(|partition| start.training.partition(partition).to_vec()).collect())
     };
-    let read = move |partitions: std::ops::Range<usize>| {
-        let numbers: Vec<usize> = partitions.clone().collect();
-        let rows = LinearRows::read(source, &numbers, settings, None)?;
-        rows.with_rows(&input.data.rows[partitions.clone()], offsets(partitions), settings)
+    let read_values = move |partitions: std::ops::Range<usize>| {
+        let read = LinearRows::read(source, &partitions.collect::<Vec<usize>>(), settings, None)?;
+        Ok(read.values().clone())
     };
-    let bytes = 4 * source.values_count() * context.members as u64;
+    let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>| {
+        let rows = &input.data.rows[partitions.clone()];
+        LinearRows::with_values(rows, values, offsets(partitions), settings)
+    };
+    let bytes = 4 * source.values_count();
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
     let fits = input.data.is_in_memory() && request.memory_limit.is_none_or(|limit| bytes <= limit / 2);
     if fits {
-        return Ok(LinearJobs::Memory { source, rows: read(0..source.partitions())? });
+        let all = 0..source.partitions();
+        let values = context.values.get_or_read(|| read_values(all.clone()))?;
+        return Ok(LinearJobs::Memory { source, rows: rows(all, values)? });
     }
-    Ok(LinearJobs::Streamed { source, read: Box::new(move |partition| read(partition..partition + 1)) })
+    let read = move |partition: usize| {
+        let partitions = partition..partition + 1;
+        rows(partitions.clone(), read_values(partitions)?)
+    };
+    Ok(LinearJobs::Streamed { source, read: Box::new(read) })
 }
 
 /// Finds the ranges, means and deviations of all features.
-fn plan(
+pub fn plan(
     context: &StageContext<'_>,
-    settings: &LinearSettings,
+    normalisation: FeatureNormalisation,
     input: &MemberInput,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
     let (source, rows) = (&context.sources.source, &input.data.rows);
-    let normalisation = settings.learner.normalisation;
     let is_word = |feature: &usize| source.has_words(*feature);
     let left_out: Vec<&str> =
         (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();
@@ -153,10 +165,7 @@ fn plan(
         normalisation,
         features: numeric.map(planned).collect(),
         weight: total_weight(rows),
-        pairs: match settings.learner.loss {
-            LinearLoss::RankHinge => pair_weight(rows),
-            _ => 0.0,
-        },
+        pairs: 0.0,
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
         offset: offsets.flatten().copied().fold(0.0, largest),
         all_features: source.features() as u32,
@@ -166,13 +175,6 @@ fn plan(
             source.place(),
             "the weight of every row is 0",
             "train on rows with weights above 0",
-        ));
-    }
-    if settings.learner.loss == LinearLoss::RankHinge && plan.pairs <= 0.0 {
-        return Err(Error::place(
-            source.place(),
-            "no query has documents with different labels: there are no pairs to learn from",
-            "train on queries with different labels",
         ));
     }
     if normalisation != FeatureNormalisation::Query {

@@ -4,10 +4,11 @@
 use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rank::ActivePairs;
+use super::ranking::RankingCache;
 use super::sums::{FixedSums, SumScale};
 use crate::bins::rows_of;
 use crate::config::{LinearLoss, Parameters};
-use crate::driver::{Metrics, Scores};
+use crate::driver::{FeatureValues, Metrics, Scores};
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
 use planetree_data::LabelMap;
@@ -16,6 +17,7 @@ use planetree_metric::Mean;
 use planetree_model::family::linear::FeatureNormaliser;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Columns are padded to a multiple of this many documents, which are multiplied at a time.
 const LANES: usize = 4;
@@ -24,10 +26,13 @@ const QUERIES_PER_TASK: usize = 16;
 
 /// The rows of some partitions, with the values of all features.
 pub struct LinearRows {
-    rows: Vec<LabelledRows>,
-    /// The values by partition and feature. Missing values are NaN.
-    values: Vec<Vec<Vec<f32>>>,
-    metrics: Metrics,
+    pub(super) rows: Vec<LabelledRows>,
+    /// The values, which the parts of a model share.
+    pub(super) values: Arc<FeatureValues>,
+    /// The metrics that are logged.
+    pub(super) metrics: Metrics,
+    /// What jobs that rank the rows keep.
+    pub(super) ranking: RankingCache,
     /// The scores that training started from, by partition.
     offsets: Option<Vec<Vec<f64>>>,
 }
@@ -63,17 +68,24 @@ impl LinearRows {
         let (rows, values): (Vec<Vec<LabelledRows>>, _) =
             read.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let rows: Vec<LabelledRows> = rows.into_iter().flatten().collect();
-        Ok(LinearRows { metrics: Metrics::new(parameters, &rows)?, rows, values, offsets: None })
+        let (metrics, ranking) = (Metrics::new(parameters, &rows)?, RankingCache::default());
+        Ok(LinearRows { metrics, rows, values: Arc::new(values), ranking, offsets: None })
     }
 
-    /// Replaces the labels, and adds the scores that training starts from. `rows` are the same rows.
-    pub fn with_rows<L: Sync>(
-        self,
+    /// Combines rows with the values of their features and the scores that training starts from.
+    pub fn with_values<L: Sync>(
         rows: &[LabelledRows],
+        values: Arc<FeatureValues>,
         offsets: Option<Vec<Vec<f64>>>,
         parameters: &Parameters<L>,
     ) -> Result<Self> {
-        Ok(LinearRows { metrics: Metrics::new(parameters, rows)?, rows: rows.to_vec(), offsets, ..self })
+        let (metrics, ranking) = (Metrics::new(parameters, rows)?, RankingCache::default());
+        Ok(LinearRows { metrics, rows: rows.to_vec(), values, offsets, ranking })
+    }
+
+    /// Returns the values of all features.
+    pub fn values(&self) -> &Arc<FeatureValues> {
+        &self.values
     }
 
     /// Returns the approximate memory in bytes.

@@ -1,80 +1,10 @@
 //! Compares trained weights with slow twins: normal equations of plain sums, and the gradient of the log loss.
 
+use super::fixtures::{Document, FEATURES, dataset, documents, normalised};
 use crate::config::{Parameters, load};
 use crate::{CheckpointPlan, Every, Outcome, Silent, TrainRequest, train};
-use planetree_base::random::Stream;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, QuerySample, convert};
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
 use planetree_model::model::{LinearFunction, Model, PartFamily};
-use std::path::Path;
-
-const FEATURES: usize = 5;
-
-/// A document: query, label, weight and features, of which some are missing.
-struct Document {
-    query: usize,
-    label: f64,
-    weight: f64,
-    features: [Option<f32>; FEATURES],
-}
-
-/// Documents whose labels depend on their features. The last feature is constant.
-fn documents(seed: u64, queries: usize) -> Vec<Document> {
-    let mut stream = Stream::new(&[seed, 77]);
-    let mut all = Vec::new();
-    for query in 0..queries {
-        for _ in 0..1 + stream.bits() as usize % 9 {
-            let mut features = [Some(3.0); FEATURES];
-            for (place, feature) in features[..FEATURES - 1].iter_mut().enumerate() {
-                let value = (stream.normal() * 10f64.powi(place as i32) + 5.0 * place as f64) as f32;
-                *feature = (stream.uniform() < 0.9).then_some(value);
-            }
-            let value =
-                |place: usize| f64::from(features[place].unwrap_or_default()) / 10f64.powi(place as i32);
-            let label = (1.0 + value(0) - 0.7 * value(2) + stream.normal()).round().clamp(0.0, 4.0);
-            all.push(Document { query, label, weight: 0.25 + (stream.bits() % 8) as f64 / 4.0, features });
-        }
-    }
-    all
-}
-
-fn dataset(room: &Path, name: &str, documents: &[Document], partition_rows: usize) -> Location {
-    let mut text = "query_id,label,weight,a,b,c,d,e\n".to_owned();
-    for Document { query, label, weight, features } in documents {
-        let values = features.map(|value| value.map(|value| value.to_string()).unwrap_or_default());
-        text.push_str(&format!("q{query},{label},{weight},{}\n", values.join(",")));
-    }
-    let (input, output) = (room.join(format!("{name}.csv")), Location::Local(room.join(name)));
-    std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions {
-        format: Some(InputFormat::Csv),
-        index_base: 1,
-        max_features: 1000,
-        lenient: false,
-        feature_names: None,
-        roles: RoleOptions::default(),
-        delimiter: None,
-        decimal_comma: false,
-        header: true,
-        description: None,
-        chunk_bytes: 1 << 20,
-    };
-    let options = ConvertOptions {
-        output: output.clone(),
-        overwrite: false,
-        partition_rows: Some(partition_rows),
-        threads: 1,
-        sort_queries: false,
-        max_errors: None,
-        query_sample: QuerySample::ALL,
-        memory_limit: MIN_MEMORY,
-        categories: Vec::new(),
-    };
-    let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
-    convert(ingest, &options, &mut |_| {}).unwrap();
-    output
-}
 
 fn request(data: &Location, preset: &str, set: &[&str]) -> TrainRequest {
     let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
@@ -90,53 +20,6 @@ fn function(model: &Model) -> &LinearFunction {
         PartFamily::Linear(function) => function,
         PartFamily::Trees(_) => panic!("the part is linear"),
     }
-}
-
-/// Normalises the features of all documents with plain loops. A missing value is 0 before normalisation.
-fn normalised(documents: &[Document], how: &str) -> Vec<[f64; FEATURES]> {
-    let raw = |document: &Document, place: usize| f64::from(document.features[place].unwrap_or_default());
-    let mut all: Vec<[f64; FEATURES]> =
-        documents.iter().map(|document| std::array::from_fn(|place| raw(document, place))).collect();
-    for place in 0..FEATURES {
-        let scaled = |rows: &[usize], least: f64, most: f64, all: &mut Vec<[f64; FEATURES]>| {
-            for row in rows {
-                let value = all[*row][place];
-                all[*row][place] = if most > least { (value - least) / (most - least) } else { 0.0 };
-            }
-        };
-        let everything: Vec<usize> = (0..documents.len()).collect();
-        let extremes = |rows: &[usize], all: &[[f64; FEATURES]]| {
-            let values = || rows.iter().map(|row| all[*row][place]);
-            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
-        };
-        match how {
-            "query" => {
-                for query in 0..=documents.last().unwrap().query {
-                    let rows: Vec<usize> =
-                        (0..documents.len()).filter(|row| documents[*row].query == query).collect();
-                    let (least, most) = extremes(&rows, &all);
-                    scaled(&rows, least, most, &mut all);
-                }
-            }
-            "minmax" => {
-                let (least, most) = extremes(&everything, &all);
-                scaled(&everything, least, most, &mut all);
-            }
-            "z" => {
-                let total: f64 = documents.iter().map(|document| document.weight).sum();
-                let mean_of = |of: &dyn Fn(f64) -> f64| {
-                    let terms =
-                        documents.iter().zip(&all).map(|(document, row)| document.weight * of(row[place]));
-                    terms.sum::<f64>() / total
-                };
-                let mean = mean_of(&|value| value);
-                let deviation = mean_of(&|value| (value - mean) * (value - mean)).sqrt();
-                scaled(&everything, mean, mean + deviation, &mut all);
-            }
-            _ => {}
-        }
-    }
-    all
 }
 
 /// Solves equations by Gaussian elimination with pivoting. An unknown without a pivot is 0.

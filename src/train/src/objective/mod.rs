@@ -17,6 +17,7 @@ mod pair_loss;
 mod pair_weights;
 mod pairwise;
 mod query_rmse;
+mod rankboost;
 mod ranked;
 mod softmax;
 mod unbiased;
@@ -152,5 +153,6 @@ pub fn objective(parameters: &ObjectiveParameters, seed: u64) -> Option<Box<dyn 
         ObjectiveParameters::XeNdcg => Box::new(xendcg::XeNdcg::new(seed)),
         ObjectiveParameters::ListNet => Box::new(listnet::ListNet),
         ObjectiveParameters::QueryRmse => Box::new(query_rmse::QueryRmse),
+        ObjectiveParameters::RankBoost => Box::new(rankboost::RankBoost),
     })
 }

@@ -304,3 +304,31 @@ fn clicks_at_lower_positions_count_more_once_the_bias_is_learned() {
     merged.merge(&buffers.losses);
     assert_eq!(merged, buffers.losses);
 }
+
+proptest! {
+    #[test]
+    fn rankboost_sums_the_weights_of_all_pairs(
+        documents in proptest::collection::vec(((0_u8..4).prop_map(f32::from), -3.0..3.0f64), 1..40), shift in -900.0..900.0f64,
+    ) {
+        let (labels, scores): (Vec<f32>, Vec<f64>) =
+            documents.iter().map(|(label, score)| (*label, score + shift)).unzip();
+        let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
+        let mut pairs = 0.0;
+        for better in 0..labels.len() {
+            for worse in (0..labels.len()).filter(|worse| labels[better] > labels[*worse]) {
+                let weight = (scores[worse] - scores[better]).exp();
+                gradients[better] += weight;
+                gradients[worse] -= weight;
+                hessians[better] += weight / 2.0;
+                hessians[worse] += weight / 2.0;
+                pairs += weight;
+            }
+        }
+        let found = gradients_of(&rankboost::RankBoost, &labels, &scores);
+        let largest = hessians.iter().copied().fold(1.0, f64::max);
+        for (found, expected) in found.0.iter().zip(&gradients).chain(found.1.iter().zip(&hessians)) {
+            prop_assert!((found - expected).abs() < 1e-5 * largest, "{found} {expected}");
+        }
+        prop_assert!((found.1.iter().sum::<f64>() - pairs).abs() < 1e-5 * (1.0 + pairs));
+    }
+}

@@ -1,6 +1,7 @@
 //! A tree whose splits compare codes (bin numbers) instead of feature values, so that it can predict the score of any
 //! binned row.
 
+use super::cell::GradientSums;
 use super::grow::GrownTree;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
@@ -60,13 +61,18 @@ impl CodedTree {
         in_units: bool,
         cover: Cover,
     ) -> Self {
-        let value = |sums| match (learning_rate * rules.value(sums), rules.scale.gradient) {
-            (value, units) if in_units => (value * units).round() / units,
-            (value, _) => value,
+        let root = tree.nodes.first().map_or_else(GradientSums::default, |root| root.sums);
+        let value = |place: usize, sums| {
+            // Siblings are neighbours, and the first left child has the number 1.
+            let is_right = place > 0 && place.is_multiple_of(2);
+            match (learning_rate * rules.value(sums, root, is_right), rules.scale.gradient) {
+                (value, units) if in_units => (value * units).round() / units,
+                (value, _) => value,
+            }
         };
-        let nodes = tree.nodes.iter().map(|node| CodedNode {
+        let nodes = tree.nodes.iter().enumerate().map(|(place, node)| CodedNode {
             depth: node.depth,
-            value: value(node.sums),
+            value: value(place, node.sums),
             cover: match cover {
                 Cover::Weight => node.sums.weight as f64 / rules.scale.weight,
                 Cover::Rows => node.sums.count as f64,

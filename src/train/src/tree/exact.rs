@@ -1,7 +1,7 @@
 //! Finds splits whose candidate thresholds are the midpoints between neighbouring values in a node, as in CART.
 
 use super::cell::Cell;
-use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::row_store::RowStore;
 use super::rows::RowSets;
 use super::sorted_cells::SortedCells;
@@ -38,7 +38,9 @@ impl<C: Cell> SplitFinder<C> for ExactSplits {
                 open.iter().zip(&allowed).map(find).collect::<Result<Vec<_>>>()
             })
             .collect::<Result<_>>()?;
-        let best = |node: usize| found.iter().map(|splits| splits[node]).fold(None, better);
+        let best = |node: usize| {
+            found.iter().map(|splits| splits[node]).fold(None, |one, other| context.better(one, other))
+        };
         Ok((0..open.len()).map(best).collect())
     }
 }

@@ -49,6 +49,28 @@ pub struct GrowContext<'a> {
     pub choice: &'a super::features::FeatureChoice,
     /// Maximum memory for kept histograms, in bytes.
     pub histogram_bytes: usize,
+    /// How much a split on each feature must gain more than a split on a free feature. `None` if all are free.
+    pub penalties: Option<&'a [f64]>,
+}
+
+impl GrowContext<'_> {
+    /// Returns the better of two splits: the one with the higher gain, after the costs of its feature. Ties go to the
+    /// feature with the lower index, so that the order of the search does not matter.
+    pub fn better(&self, one: Option<FoundSplit>, other: Option<FoundSplit>) -> Option<FoundSplit> {
+        match (one, other) {
+            (Some(one), Some(other)) => {
+                let (worth, others) = (self.worth(&one), self.worth(&other));
+                let wins = others > worth || (others == worth && other.feature < one.feature);
+                Some(if wins { other } else { one })
+            }
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Returns the gain of a split minus the costs of its feature.
+    pub fn worth(&self, split: &FoundSplit) -> f64 {
+        split.gain - self.penalties.map_or(0.0, |penalties| penalties[split.feature as usize])
+    }
 }
 
 /// Finds the best split of each node.
@@ -64,17 +86,5 @@ pub trait SplitFinder<C: Cell> {
     /// Returns the histograms that are still kept when the tree is complete.
     fn kept(self: Box<Self>) -> KeptHistograms<C> {
         KeptHistograms::default()
-    }
-}
-
-/// Returns the better of two splits. Ties go to the feature with the lower index, so that the order of the search does
-/// not matter.
-pub fn better(one: Option<FoundSplit>, other: Option<FoundSplit>) -> Option<FoundSplit> {
-    match (one, other) {
-        (Some(one), Some(other)) => {
-            let wins = other.gain > one.gain || (other.gain == one.gain && other.feature < one.feature);
-            Some(if wins { other } else { one })
-        }
-        (one, other) => one.or(other),
     }
 }

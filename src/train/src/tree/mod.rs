@@ -35,7 +35,7 @@ pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
 pub use kept::KeptHistograms;
 pub use row_store::{LocalRows, RowStore};
 pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};
-pub use split::{Divisor, FoundSplit, SplitRules};
+pub use split::{Divisor, FoundSplit, LeafRule, SplitRules};
 pub use static_bins::StaticBins;
 pub use streaming::{StreamingRules, StreamingSplits};
 pub use streaming_cuts::NodePart;

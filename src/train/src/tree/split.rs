@@ -1,6 +1,7 @@
 //! Scores splits, and finds the best cut of a feature in its histogram.
 
 use super::cell::{Cell, GradientSums, Scale, exact};
+use crate::bins::MissingSides;
 use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +16,12 @@ pub struct SplitRules {
     pub min_to_split: i64,
     /// Minimum gain; the gain of a split must be above it.
     pub min_gain: f64,
+    /// The sides that missing values may be on.
+    pub missing: MissingSides,
     /// Divisor of the squared gradients that score a split.
     pub split: Divisor,
-    /// Divisor of the gradients in the value of a leaf.
-    pub leaf: Divisor,
+    /// How leaves get their values.
+    pub leaf: LeafRule,
     /// Quantisation scale of the sums.
     pub scale: Scale,
 }
@@ -33,6 +36,17 @@ pub enum Divisor {
     },
     /// The number of rows.
     Rows,
+    /// 1: the sums themselves are compared.
+    One,
+}
+
+/// How leaves get their values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LeafRule {
+    /// The sum of gradients divided by another sum.
+    Quotient(Divisor),
+    /// The weight of RankBoost's weak ranker on the right side of the split, and 0 on the left side.
+    WeakRanker,
 }
 
 /// A split found for a node.
@@ -83,15 +97,23 @@ impl SplitRules {
     pub fn score_of(&self, gradient: f64, weight: f64) -> f64 {
         let lambda = match self.split {
             Divisor::Weight { lambda } => lambda,
-            Divisor::Rows => 0.0,
+            Divisor::Rows | Divisor::One => 0.0,
         };
         let weight = weight + lambda;
         if weight > 0.0 { gradient * gradient / weight } else { 0.0 }
     }
 
-    /// Returns the value of a leaf with these sums.
-    pub fn value(&self, sums: GradientSums) -> f64 {
-        self.leaf.divide(sums.gradient as f64 / self.scale.gradient, sums, &self.scale)
+    /// Returns the value of a leaf with these sums. `root` has the sums over all rows, and `is_right` says whether the
+    /// leaf is on the right side of its parent's split.
+    pub fn value(&self, sums: GradientSums, root: GradientSums, is_right: bool) -> f64 {
+        let gradient = sums.gradient as f64 / self.scale.gradient;
+        match self.leaf {
+            LeafRule::Quotient(divisor) => divisor.divide(gradient, sums, &self.scale),
+            LeafRule::WeakRanker if is_right => {
+                weak_ranker_weight(gradient, root.weight as f64 / self.scale.weight)
+            }
+            LeafRule::WeakRanker => 0.0,
+        }
     }
 
     /// Returns the score that the split of a node must exceed, where `before` is the score of the unsplit node.
@@ -105,15 +127,16 @@ impl SplitRules {
         sums.count >= self.min_data.max(1).saturating_mul(2).max(self.min_to_split)
     }
 
-    /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on both sides.
+    /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on all allowed sides.
     pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: GradientSums) -> Option<Cut> {
         let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
         let before = self.score(total);
         let mut best = BestCut { cut: None, score: self.threshold(before) };
-        let totals = NodeTotals::of(self, total);
+        let (totals, sides) = (NodeTotals::of(self, total), (self.missing, missing));
         match self.split {
-            Divisor::Weight { .. } => totals.scan_both::<C, false>(bins, missing, &mut best),
-            Divisor::Rows => totals.scan_both::<C, true>(bins, missing, &mut best),
+            Divisor::Weight { .. } => totals.scan_sides::<C, BY_WEIGHT>(bins, sides, &mut best),
+            Divisor::Rows => totals.scan_sides::<C, BY_ROWS>(bins, sides, &mut best),
+            Divisor::One => totals.scan_sides::<C, BY_ONE>(bins, sides, &mut best),
         }
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
     }
@@ -126,15 +149,33 @@ impl Divisor {
         let divisor = match self {
             Divisor::Weight { lambda } => sums.weight as f64 / scale.weight + lambda,
             Divisor::Rows => sums.count as f64,
+            Divisor::One => 1.0,
         };
         if divisor > 0.0 { number / divisor } else { 0.0 }
     }
+}
+
+/// Returns the weight of a weak ranker: ln((Z + R) / (Z - R)) / 2 (Freund et al. 2003, eq. 6). R is the sum of gradients of
+/// the documents that it selects, and Z the sum of the weights of all pairs.
+fn weak_ranker_weight(selected: f64, pairs: f64) -> f64 {
+    /// A weak ranker without errors would have an infinite weight, so its share of errors counts as at least this.
+    const LEAST_ERROR: f64 = 1e-9;
+    if pairs <= 0.0 {
+        return 0.0;
+    }
+    let share = (selected / pairs).clamp(LEAST_ERROR - 1.0, 1.0 - LEAST_ERROR);
+    0.5 * libm::log((1.0 + share) / (1.0 - share))
 }
 
 struct BestCut {
     cut: Option<Cut>,
     score: f64,
 }
+
+/// Values of a constant parameter: which sum divides the squared gradients.
+const BY_WEIGHT: u8 = 0;
+const BY_ROWS: u8 = 1;
+const BY_ONE: u8 = 2;
 
 /// Number of cuts that are scored at a time. Each cut is scored independently, so the vector width does not affect
 /// results.
@@ -159,7 +200,7 @@ impl NodeTotals {
     fn of(rules: &SplitRules, total: GradientSums) -> Self {
         let lambda = match rules.split {
             Divisor::Weight { lambda } => lambda,
-            Divisor::Rows => 0.0,
+            Divisor::Rows | Divisor::One => 0.0,
         };
         NodeTotals {
             count_bits: rules.scale.count_bits,
@@ -173,33 +214,53 @@ impl NodeTotals {
                 // This limit is slightly below the minimum, to tolerate rounding errors, and never negative.
                 Divisor::Weight { .. } => (rules.min_weight * (1.0 - 1e-12) + lambda).max(0.0),
                 // Rows without hessians are rows like any other.
-                Divisor::Rows if rules.min_weight <= 0.0 => f64::NEG_INFINITY,
-                Divisor::Rows => rules.min_weight * (1.0 - 1e-12),
+                Divisor::Rows | Divisor::One if rules.min_weight <= 0.0 => f64::NEG_INFINITY,
+                Divisor::Rows | Divisor::One => rules.min_weight * (1.0 - 1e-12),
             },
             least_count: rules.min_data.max(1) as f64,
         }
     }
 
-    /// Tries all cuts, with missing values on either side. Sums are divided by rows or by weights.
-    fn scan_both<C: Cell, const BY_ROWS: bool>(&self, bins: &[C], missing: Option<C>, best: &mut BestCut) {
+    /// Tries all cuts, with missing values on the allowed sides. `BY` says what sums are
+    /// divided by.
+    fn scan_sides<C: Cell, const BY: u8>(
+        &self,
+        bins: &[C],
+        (sides, missing): (MissingSides, Option<C>),
+        best: &mut BestCut,
+    ) {
         dispatch!(Level::new(), _ => {
-            self.scan::<C, BY_ROWS>(bins, C::default(), false, best);
-            if let Some(missing) = missing {
-                // A cut after the last bin is a candidate too: it separates missing values from all others.
-                self.scan::<C, BY_ROWS>(bins, missing, true, best);
+            if sides == MissingSides::Left {
+                if missing.is_some() {
+                    self.scan_apart::<C, BY>(bins, best);
+                }
+                self.scan::<C, BY>(bins, missing.unwrap_or_default(), true, best);
+                return;
+            }
+            // A cut after the last bin is a candidate too: it separates missing values from all others.
+            self.scan::<C, BY>(bins, C::default(), false, best);
+            if let (MissingSides::Either, Some(missing)) = (sides, missing) {
+                self.scan::<C, BY>(bins, missing, true, best);
             }
         });
     }
 
+    /// Tries the cut after the last bin, with missing values on the right.
+    #[inline(always)]
+    fn scan_apart<C: Cell, const BY: u8>(&self, bins: &[C], best: &mut BestCut) {
+        let mut values = C::default();
+        bins.iter().for_each(|bin| values.add(*bin));
+        let mut apart = BestCut { cut: None, score: best.score };
+        self.scan::<C, BY>(&[values], C::default(), false, &mut apart);
+        if let Some(cut) = apart.cut {
+            let code = bins.len() as u32 - 1; // there is always a bin
+            *best = BestCut { cut: Some(Cut { code, ..cut }), score: apart.score };
+        }
+    }
+
     /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.
     #[inline(always)]
-    fn scan<C: Cell, const BY_ROWS: bool>(
-        &self,
-        bins: &[C],
-        start: C,
-        missing_left: bool,
-        best: &mut BestCut,
-    ) {
+    fn scan<C: Cell, const BY: u8>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
         let mut sum = start;
         let mut up_to = [start; CUTS];
         for (place, bins) in bins.chunks(CUTS).enumerate() {
@@ -208,7 +269,7 @@ impl NodeTotals {
                 *up_to = sum;
             }
             up_to[bins.len()..].fill(sum); // same score as the last bin, which wins ties
-            let scores = self.scores::<C, BY_ROWS>(&up_to);
+            let scores = self.scores::<C, BY>(&up_to);
             let most = highest(&scores);
             if most > best.score
                 && let Some(cut) = scores.iter().position(|score| *score == most)
@@ -220,10 +281,10 @@ impl NodeTotals {
     }
 
     /// Returns the score of each cut: G_l^2 / D_l + G_r^2 / D_r, where G is the sum of gradients on the left or right
-    /// side, and D is the number of rows, or the sum of weights plus lambda. The score is computed as a single fraction,
+    /// side, and D is the number of rows, the sum of weights plus lambda, or 1. The score is computed as a single fraction,
     /// because division is slow.
     #[inline(always)]
-    fn scores<C: Cell, const BY_ROWS: bool>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
+    fn scores<C: Cell, const BY: u8>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
         let mut scores = [0.0; CUTS];
         for (score, left) in scores.iter_mut().zip(up_to) {
             let left = left.sums(self.count_bits);
@@ -231,8 +292,11 @@ impl NodeTotals {
             let (gradient_right, weight_right) = (self.gradient - gradient, self.weight - weight);
             let weight_left = weight * self.weight_unit + self.lambda;
             let weight_right = weight_right * self.weight_unit + self.lambda;
-            let (below_left, below_right) =
-                if BY_ROWS { (count, self.count - count) } else { (weight_left, weight_right) };
+            let (below_left, below_right) = match BY {
+                BY_ROWS => (count, self.count - count),
+                BY_ONE => (1.0, 1.0),
+                _ => (weight_left, weight_right),
+            };
             let above = gradient * gradient * below_right + gradient_right * gradient_right * below_left;
             let value = above * self.units / (below_left * below_right);
             let enough = (count >= self.least_count)

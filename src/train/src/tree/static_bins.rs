@@ -2,7 +2,7 @@
 //! (Panda et al. 2009).
 
 use super::cell::Cell;
-use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::{NodeHistogram, cells_of_group, feature_cells, lane_cells_of_group};
 use super::kept::KeptHistograms;
 use super::row_store::RowStore;
@@ -81,7 +81,10 @@ fn best_of_nodes<C: Cell>(
             best_of_group(open, &histogram.groups[*group], *group, &allowed[*node])
         })
         .collect();
-    found.chunks(groups.len().max(1)).map(|of_node| of_node.iter().copied().fold(None, better)).collect()
+    found
+        .chunks(groups.len().max(1))
+        .map(|of_node| of_node.iter().copied().fold(None, |one, other| context.better(one, other)))
+        .collect()
 }
 
 impl<C: Cell> SplitFinder<C> for StaticBins<C> {
@@ -128,7 +131,7 @@ fn best_of_group<C: Cell>(
             missing_left: cut.missing_left,
             gain: cut.gain,
         });
-        best = better(best, found);
+        best = context.better(best, found);
     }
     best
 }

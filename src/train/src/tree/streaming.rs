@@ -15,7 +15,7 @@
 
 use super::cell::{Cell, GradientSums};
 use super::centroids::{quantiles_of, total_of};
-use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::feature_cells;
 use super::kept::KeptHistograms;
 use super::row_store::RowStore;
@@ -98,7 +98,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
                 groups.par_iter().with_max_len(1).map(find).collect::<Result<_>>()?
             }
         };
-        let mut best = choose(&context.rules, rows, &wanted, candidates)?.into_iter();
+        let mut best = choose(context, rows, &wanted, candidates)?.into_iter();
         Ok(open.iter().map(|open| if open.wanted { best.next().flatten() } else { None }).collect())
     }
 
@@ -127,7 +127,7 @@ impl<C: Cell> StreamingSplits<C> {
             let of_feature = |(lane, feature): (usize, &u32)| {
                 rules.best_of_cells(context, open, *feature, &cells[feature_cells(binning, group, lane)])
             };
-            features.map(of_feature).fold(None, better)
+            features.map(of_feature).fold(None, |one, other| context.better(one, other))
         };
         find_in_histograms(context, &mut self.histograms, rows, siblings, best)
     }
@@ -186,14 +186,16 @@ impl StreamingRules {
         let missing = real(histogram.missing);
         let before = rules.score(total);
         let least = rules.threshold(before);
+        let some_missing = histogram.missing.count > 0;
         let mut quantiles = quantiles_of(&histogram.bins, self.centroids);
-        if histogram.missing.count > 0 {
+        if some_missing {
             // This candidate separates missing values from all others.
             quantiles.push((f64::from(f32::MAX), total_of(&histogram.bins)));
         }
-        for (value, up_to) in quantiles {
+        let last = quantiles.len().saturating_sub(1);
+        for (place, (value, up_to)) in quantiles.into_iter().enumerate() {
             for missing_left in [false, true] {
-                if missing_left && histogram.missing.count == 0 {
+                if !rules.missing.allow(missing_left, some_missing, place == last) {
                     continue;
                 }
                 let share = if missing_left { 1.0 } else { 0.0 };

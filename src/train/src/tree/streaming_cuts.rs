@@ -2,10 +2,10 @@
 //! approximately: the best ones are counted exactly.
 
 use super::cell::Cell;
-use super::finder::OpenNode;
+use super::finder::{GrowContext, OpenNode};
 use super::row_store::RowStore;
 use super::rows::NodeId;
-use super::split::{FoundSplit, SplitRules};
+use super::split::FoundSplit;
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct NodePart {
 /// Returns the best candidate of each node that leaves enough rows on both sides. `candidates` has the candidates of
 /// each feature group, by node. Ties go to the feature with the lower index, then to the lower threshold.
 pub fn choose<C: Cell>(
-    rules: &SplitRules,
+    context: &GrowContext<'_>,
     rows: &mut dyn RowStore<C>,
     wanted: &[OpenNode<C>],
     candidates: Vec<Vec<Vec<CandidateCut>>>,
@@ -44,9 +44,11 @@ pub fn choose<C: Cell>(
     }
     for cuts in &mut by_gain {
         cuts.sort_by(|one, other| {
-            other.split.gain.total_cmp(&one.split.gain).then(one.split.feature.cmp(&other.split.feature))
+            let (worth, others) = (context.worth(&one.split), context.worth(&other.split));
+            others.total_cmp(&worth).then(one.split.feature.cmp(&other.split.feature))
         });
     }
+    let rules = &context.rules;
     let least = rules.min_data.max(1);
     let mut chosen: Vec<Option<FoundSplit>> = vec![None; wanted.len()];
     let mut next = vec![0; wanted.len()];

@@ -7,7 +7,7 @@
 
 use super::cell::Cell;
 use super::code_sums::CodeSums;
-use super::finder::{GrowContext, OpenNode, Siblings, better};
+use super::finder::{GrowContext, OpenNode, Siblings};
 use super::histogram::add_rows;
 use super::rows::{NodeId, RowSets};
 use super::split::FoundSplit;
@@ -89,7 +89,7 @@ impl<C: Cell> ValueSums<C> {
         let mut cells: Vec<Vec<Option<Vec<C>>>> = open.iter().map(|_| Vec::new()).collect();
         for of_group in found {
             for (place, (split, of_node)) in of_group.into_iter().enumerate() {
-                best[place] = better(best[place], split);
+                best[place] = context.better(best[place], split);
                 cells[place].push(of_node);
             }
         }

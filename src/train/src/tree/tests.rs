@@ -9,12 +9,12 @@ use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
 use super::row_store::{LocalRows, RowStore};
 use super::rows::{NodeId, NodeSplit, RowSets};
-use super::split::{Divisor, FoundSplit, SplitRules};
+use super::split::{Divisor, FoundSplit, LeafRule, SplitRules};
 use super::{
     CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
     StreamingSplits, WorkerBounds, WorkerRows,
 };
-use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
+use crate::bins::{BinOptions, BinnedData, MissingSides, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
 use planetree_base::error::Result;
 use proptest::prelude::*;
@@ -222,33 +222,46 @@ proptest! {
         let check = Exhaustive {
             tree: &tree, data: &data, columns: &columns, targets: &targets, hessians: &hessians, rules: rules_of(rows),
             exact,
+            penalties: None,
         };
         check.check(0, (0..rows).collect(), 4);
     }
 
     #[test]
-    fn splits_by_gradient_and_by_newton_match_exhaustive_search(
-        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), by_rows in any::<bool>(),
+    fn splits_by_gradient_newton_and_sum_match_exhaustive_search(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), divisor in 0usize..3,
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
+        costs in prop::collection::vec(0u8..5, 40),
+        missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
         prop_assume!(!data.binning.layout.groups.is_empty());
-        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
-        for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
-            let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
-            let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
-            set.start(pairs.into_par_iter(), None);
-        }
-        let split = if by_rows { Divisor::Rows } else { Divisor::Weight { lambda: 0.5 } };
-        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, ..rules_of(rows) };
-        let tree = match exact {
-            true => grown_with(&data, &mut sets, rules, &mut ExactSplits, 4),
-            false => grown_with(&data, &mut sets, rules, &mut StaticBins::new(KeptHistograms::default()), 4),
+        let start = || {
+            let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+            for (set, of_partition) in sets.partitions.iter_mut().zip(&data.rows) {
+                let range = of_partition.first as usize..of_partition.first as usize + of_partition.len();
+                let pairs: Vec<[i32; 2]> = range.map(|row| [targets[row], hessians[row]]).collect();
+                set.start(pairs.into_par_iter(), None);
+            }
+            sets
         };
-        let check =
-            Exhaustive { tree: &tree, data: &data, columns: &columns, targets: &targets, hessians, rules, exact };
-        check.check(0, (0..rows).collect(), 4);
+        let split = [Divisor::Rows, Divisor::Weight { lambda: 0.5 }, Divisor::One][divisor];
+        let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows) };
+        let costs: Vec<f64> = columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
+        for penalties in [None, Some(costs.as_slice())] {
+            let mut sets = start();
+            let tree = match exact {
+                true => grown_at_a_price(&data, &mut sets, rules, &mut ExactSplits, 4, penalties),
+                false => {
+                    let mut finder = StaticBins::new(KeptHistograms::default());
+                    grown_at_a_price(&data, &mut sets, rules, &mut finder, 4, penalties)
+                }
+            };
+            let (tree, data, columns, targets) = (&tree, &data, &columns, &targets);
+            let check = Exhaustive { tree, data, columns, targets, hessians, rules, exact, penalties };
+            check.check(0, (0..rows).collect(), 4);
+        }
     }
 
     #[test]
@@ -264,7 +277,7 @@ proptest! {
         let rules = rules_of(rows);
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
-        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
+        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let bits = scale(rows).count_bits;
@@ -384,7 +397,7 @@ proptest! {
             let choice = FeatureChoice::draw(
                 crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
             let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
-            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None };
             let mut sets = sets(&data, &targets);
             let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
             let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
@@ -450,8 +463,9 @@ fn rules_of(rows: usize) -> SplitRules {
         min_to_split: 2,
         min_weight: 0.0,
         min_gain: 0.0,
+        missing: MissingSides::Either,
         split: Divisor::Weight { lambda: 0.5 },
-        leaf: Divisor::Weight { lambda: 0.5 },
+        leaf: LeafRule::Quotient(Divisor::Weight { lambda: 0.5 }),
         scale: scale(rows),
     }
 }
@@ -463,10 +477,22 @@ fn grown_with<C: Cell>(
     finder: &mut dyn SplitFinder<C>,
     depth: u32,
 ) -> GrownTree {
+    grown_at_a_price(data, sets, rules, finder, depth, None)
+}
+
+/// Grows a tree whose features have penalties.
+fn grown_at_a_price<C: Cell>(
+    data: &BinnedData,
+    sets: &mut RowSets<C>,
+    rules: SplitRules,
+    finder: &mut dyn SplitFinder<C>,
+    depth: u32,
+    penalties: Option<&[f64]>,
+) -> GrownTree {
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
     let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
-    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
+    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000, penalties };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()
@@ -483,15 +509,22 @@ struct Exhaustive<'a> {
     /// The rules by which the tree was grown.
     rules: SplitRules,
     exact: bool,
+    /// Penalty of each feature.
+    penalties: Option<&'a [f64]>,
 }
 
 impl Exhaustive<'_> {
+    fn penalty(&self, feature: usize) -> f64 {
+        self.penalties.map_or(0.0, |penalties| penalties[feature])
+    }
+
     /// Returns the score of some rows, by its definition.
     fn score(&self, rows: &[usize]) -> f64 {
         let sum: i64 = rows.iter().map(|row| i64::from(self.targets[*row])).sum();
         let divisor = match self.rules.split {
             Divisor::Rows => rows.len() as f64,
             Divisor::Weight { lambda } => self.hessian(rows) as f64 + lambda,
+            Divisor::One => 1.0,
         };
         (sum * sum) as f64 / divisor
     }
@@ -513,16 +546,18 @@ impl Exhaustive<'_> {
     fn check(&self, node: usize, rows: Vec<usize>, depth: u32) {
         let Exhaustive { tree, data, columns, exact, .. } = self;
         let before = self.score(&rows);
-        let mut best: Option<(f64, usize, u32, bool)> = None;
+        let mut best: Option<(f64, usize, u32, bool)> = None; // the gain minus the penalty comes first
         let may_split = rows.len() as i64 >= self.rules.min_to_split;
         for feature in (0..columns.len()).filter(|_| may_split) {
             let bins = &data.binning.features[feature];
             let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
             for missing_left in [false, true] {
-                if missing_left && !rows.iter().any(missing) {
-                    continue;
-                }
                 for cut in 0..bins.bins() as u32 {
+                    let above = |row: &usize| !missing(row) && code(data, columns, feature, *row) > cut;
+                    let (some, apart) = (rows.iter().any(missing), !rows.iter().any(above));
+                    if !self.rules.missing.allow(missing_left, some, apart) {
+                        continue;
+                    }
                     let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
                         if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
                     });
@@ -531,8 +566,9 @@ impl Exhaustive<'_> {
                     }
                     let gain = self.score(&left) + self.score(&right) - before;
                     let worth = gain > before * 1e-10;
-                    if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
-                        best = Some((gain, feature, cut, missing_left));
+                    let net = gain - self.penalty(feature);
+                    if worth && best.is_none_or(|(most, ..)| net > most + most.abs() * 1e-12) {
+                        best = Some((net, feature, cut, missing_left));
                     }
                 }
             }
@@ -546,8 +582,11 @@ impl Exhaustive<'_> {
             return;
         };
         let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
-        assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
+        let net = split.gain - self.penalty(split.feature as usize);
+        assert!((net - gain).abs() <= 1e-9 * gain.abs().max(before), "{net} instead of {gain}");
         let feature = split.feature as usize;
+        let some = rows.iter().any(|row| columns[feature][*row].is_nan());
+        assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));
         let goes_left = |row: &usize| {
             let value = columns[feature][*row];
             if value.is_nan() { split.missing_left } else { value <= split.threshold }
@@ -576,11 +615,25 @@ impl Exhaustive<'_> {
 fn leaves_are_newton_steps_or_means() {
     let sums = GradientSums { gradient: 12, weight: 3, count: 8 };
     let newton = rules_of(8);
-    assert_eq!(newton.value(sums), 12.0 / 3.5);
-    assert_eq!(SplitRules { leaf: Divisor::Rows, ..newton }.value(sums), 1.5);
+    let root = GradientSums::default();
+    let value = |leaf: LeafRule, sums| SplitRules { leaf, ..newton }.value(sums, root, false);
+    assert_eq!(value(newton.leaf, sums), 12.0 / 3.5);
+    assert_eq!(value(LeafRule::Quotient(Divisor::Rows), sums), 1.5);
     assert_eq!(newton.score(sums), 144.0 / 3.5);
     assert_eq!(SplitRules { split: Divisor::Rows, ..newton }.score(sums), 18.0);
     let without = GradientSums { weight: 0, ..sums };
-    let no_lambda = Divisor::Weight { lambda: 0.0 };
-    assert_eq!(SplitRules { leaf: no_lambda, ..newton }.value(without), 0.0, "no step without hessians");
+    let no_lambda = LeafRule::Quotient(Divisor::Weight { lambda: 0.0 });
+    assert_eq!(value(no_lambda, without), 0.0, "no step without hessians");
+}
+
+#[test]
+fn weak_rankers_have_the_weight_of_their_advantage() {
+    let rules = SplitRules { leaf: LeafRule::WeakRanker, ..rules_of(8) };
+    let root = GradientSums { gradient: 0, weight: 8, count: 8 };
+    let value = |gradient, root, is_right| rules.value(GradientSums { gradient, ..root }, root, is_right);
+    assert_eq!(value(4, root, false), 0.0, "documents that the weak ranker does not select");
+    assert!((value(4, root, true) - 0.5 * 3f64.ln()).abs() < 1e-15);
+    assert!((value(-4, root, true) + value(4, root, true)).abs() < 1e-15);
+    assert!((5.0..20.0).contains(&value(8, root, true)), "a weak ranker without errors has a finite weight");
+    assert_eq!(value(0, GradientSums::default(), true), 0.0);
 }

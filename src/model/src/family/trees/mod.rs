@@ -19,5 +19,6 @@ mod wins;
 pub use ensemble::{Combine, KIND, TreeEnsemble};
 pub use planes::BLOCK;
 pub use rows::tree_rows;
+pub(crate) use scorer::TreeScorer;
 pub use tree::{Branch, Node, Split, Tree};
 pub use wins::win_rates;

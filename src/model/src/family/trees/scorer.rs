@@ -8,6 +8,7 @@ use super::planes::{BLOCK, Plane, Planes};
 use super::walk::{WalkTree, WalkTrees};
 use super::wins::win_rates;
 use crate::family::{ModelFeature, PartScorer, RowValues, load_values};
+use arrow::array::Float32Array;
 use fearless_simd::{Level, dispatch};
 
 /// Trees prepared for scoring many rows.
@@ -42,6 +43,15 @@ struct ScoreBuffers {
     bases: Vec<[f64; BLOCK]>,
     sums: Vec<[f64; BLOCK]>,
     registers: Registers,
+}
+
+/// What the values of the trees are added to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SumStart {
+    /// The base score. The result is the value of the ensemble.
+    Base,
+    /// Sums of earlier trees, which are passed in. The result is a sum, too.
+    Earlier,
 }
 
 /// Number of blocks that are scored together if there are large trees, so that each tree is fetched from memory once
@@ -83,20 +93,26 @@ impl TreeScorer {
         }
     }
 
+    /// Adds the values of the trees to sums of earlier trees, in order. The base score is left out, and sums are not
+    /// divided by the number of trees.
+    pub(crate) fn add_to(&self, columns: &[Option<&Float32Array>], sums: &mut [f64]) {
+        self.score_rows(RowValues::Columns { columns, first: 0 }, SumStart::Earlier, sums);
+    }
+
     /// Scores every row separately.
-    fn score_rows(&self, rows: RowValues<'_>, scores: &mut [f64]) {
+    fn score_rows(&self, rows: RowValues<'_>, start: SumStart, scores: &mut [f64]) {
         match rows {
             RowValues::Matrix { values: all, width } => {
-                self.score_blocks(scores, |first, count, feature, values| {
+                self.score_blocks(scores, start, |first, count, feature, values| {
                     for (row, value) in values[..count].iter_mut().enumerate() {
                         let index = (first + row) * width + feature as usize;
                         *value = all.get(index).copied().unwrap_or(f32::NAN);
                     }
                 });
             }
-            RowValues::Columns { columns, first: start } => {
-                self.score_blocks(scores, |first, count, feature, values| {
-                    let first = start + first;
+            RowValues::Columns { columns, first: skipped } => {
+                self.score_blocks(scores, start, |first, count, feature, values| {
+                    let first = skipped + first;
                     match columns.get(feature as usize).copied().flatten() {
                         Some(column) if first + count <= column.len() => {
                             load_values(column, first, &mut values[..count]);
@@ -124,14 +140,19 @@ impl TreeScorer {
             }
         }
         let rates = win_rates(&documents, width, |differences, probabilities| {
-            self.score_rows(RowValues::Matrix { values: differences, width }, probabilities);
+            self.score_rows(RowValues::Matrix { values: differences, width }, SumStart::Base, probabilities);
         });
         scores.copy_from_slice(&rates);
     }
 
     /// Scores rows block by block. `load(first, count, feature, values)` writes the values of a feature to `values`,
     /// for `count` rows starting with row `first`.
-    fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
+    fn score_blocks(
+        &self,
+        scores: &mut [f64],
+        start: SumStart,
+        mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK]),
+    ) {
         let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
         let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));
         let mut buffers = ScoreBuffers {
@@ -147,7 +168,12 @@ impl TreeScorer {
                 load(first + block * BLOCK, (rows - block * BLOCK).min(BLOCK), feature, values);
             };
             let blocks = rows.div_ceil(BLOCK);
-            dispatch!(self.level, _ => self.score_batch(&mut buffers, blocks, load));
+            if start == SumStart::Earlier {
+                for (scores, sums) in scores.chunks(BLOCK).zip(&mut buffers.sums) {
+                    sums[..scores.len()].copy_from_slice(scores);
+                }
+            }
+            dispatch!(self.level, _ => self.score_batch(&mut buffers, blocks, start, load));
             for (scores, sums) in scores.chunks_mut(BLOCK).zip(&buffers.sums) {
                 scores.copy_from_slice(&sums[..scores.len()]);
             }
@@ -161,6 +187,7 @@ impl TreeScorer {
         &self,
         buffers: &mut ScoreBuffers,
         blocks: usize,
+        start: SumStart,
         mut load: impl FnMut(usize, u32, &mut [f32; BLOCK]),
     ) {
         let ScoreBuffers { planes, bases, sums, registers } = buffers;
@@ -176,6 +203,9 @@ impl TreeScorer {
             }
             let planes = &mut planes[block * count..][..count];
             self.planes.code(planes, |feature, values| load(block, feature, values));
+            if start == SumStart::Earlier {
+                continue;
+            }
             bases[block] = base;
             sums[block] = if self.combine == Combine::Sum { base } else { [0.0; BLOCK] };
         }
@@ -188,7 +218,7 @@ impl TreeScorer {
                 }
             }
         }
-        if self.combine != Combine::Sum {
+        if self.combine != Combine::Sum && start == SumStart::Base {
             let trees = self.trees.len().max(1) as f64;
             for (sums, base) in sums.iter_mut().zip(bases) {
                 sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = *base + *sum / trees);
@@ -200,7 +230,7 @@ impl TreeScorer {
 impl PartScorer for TreeScorer {
     fn score(&self, rows: RowValues<'_>, values: &mut [f64]) {
         match self.combine {
-            Combine::Sum | Combine::Mean => self.score_rows(rows, values),
+            Combine::Sum | Combine::Mean => self.score_rows(rows, SumStart::Base, values),
             Combine::Wins => self.score_by_wins(rows, values),
         }
     }

@@ -1,5 +1,7 @@
 //! Defines a tree as a list of nodes: the root is first, and parents come before their children.
 
+use std::collections::BTreeSet;
+
 /// The branch that a row takes at a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
@@ -62,4 +64,11 @@ pub struct Node {
 pub struct Tree {
     /// The nodes: the root first, parents before their children.
     pub nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// Returns the indices of the features that the tree splits on.
+    pub fn used_features(&self) -> BTreeSet<u32> {
+        self.nodes.iter().filter_map(|node| Some(node.split.as_ref()?.feature)).collect()
+    }
 }

@@ -34,6 +34,7 @@ pub(crate) fn dataset(room: &Path, text: &str, format: InputFormat) -> DatasetRe
         sort_queries: false,
         max_errors: None,
         query_sample: planetree_data::convert::QuerySample::ALL,
+        zero_as_missing: planetree_data::convert::ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
         categories: Vec::new(),
     };

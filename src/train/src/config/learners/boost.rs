@@ -21,11 +21,13 @@ pub enum SplitBy {
     Newton,
     /// G^2 / n: least squares on the gradients, as in MART (Friedman 2001).
     Gradient,
+    /// G^2: the advantage of a weak ranker of RankBoost.
+    Sum,
 }
 
 impl NamedEnum for SplitBy {
     const ALL: &'static [(&'static str, Self)] =
-        &[("newton", SplitBy::Newton), ("gradient", SplitBy::Gradient)];
+        &[("newton", SplitBy::Newton), ("gradient", SplitBy::Gradient), ("sum", SplitBy::Sum)];
 }
 
 /// How boosting computes leaf values; see [`SplitBy`] for the letters.
@@ -36,10 +38,13 @@ pub enum LeafStep {
     Newton,
     /// G / n, the mean gradient.
     Mean,
+    /// The weight of a weak ranker of RankBoost on the right side, and 0 on the left side.
+    WeakRanker,
 }
 
 impl NamedEnum for LeafStep {
-    const ALL: &'static [(&'static str, Self)] = &[("newton", LeafStep::Newton), ("mean", LeafStep::Mean)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("newton", LeafStep::Newton), ("mean", LeafStep::Mean), ("weak_ranker", LeafStep::WeakRanker)];
 }
 
 /// Initial score, before the first tree.
@@ -202,7 +207,7 @@ static KEYS: &[Key] = &[
         },
         default: "newton",
         omits_default: true,
-        help: "Boosting: score of splits, newton (G^2 / (H + lambda_l2)) or gradient (least squares on the gradients, G^2 / n)",
+        help: "Boosting: score of splits, newton (G^2 / (H + lambda_l2)), gradient (least squares on the gradients, G^2 / n) or sum (G^2, for RankBoost)",
         ..Key::PLAIN
     },
     Key {
@@ -214,7 +219,7 @@ static KEYS: &[Key] = &[
         },
         default: "newton",
         omits_default: true,
-        help: "Boosting: value of leaves, newton (G / (H + lambda_l2)) or mean (the mean gradient, G / n)",
+        help: "Boosting: value of leaves, newton (G / (H + lambda_l2)), mean (the mean gradient, G / n) or weak_ranker (the weight of a weak ranker of RankBoost on the right side)",
         ..Key::PLAIN
     },
     Key {
@@ -277,6 +282,7 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
         }
         raw.boost.split_by = SplitBy::Newton;
     }
+    check_rankboost(settings, raw)?;
     let steps = (raw.boost.split_by, raw.boost.leaf);
     if steps == (SplitBy::Gradient, LeafStep::Mean) && raw.objective.lambda_l2 > 0.0 {
         return Err(settings.fault(
@@ -295,6 +301,47 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
             "max_depth",
             "a tree needs a limit: max_depth or num_leaves",
             "set num_leaves=31 or max_depth=5, for example",
+        ));
+    }
+    Ok(())
+}
+
+/// Rejects the splits and leaves of RankBoost without its objective, and with trees of more than two leaves.
+fn check_rankboost(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
+    let (is_sum, is_weak) = (raw.boost.split_by == SplitBy::Sum, raw.boost.leaf == LeafStep::WeakRanker);
+    if (is_sum || is_weak) && raw.objective.name != ObjectiveName::RankBoost {
+        let name = if is_sum { "split_by" } else { "leaf" };
+        if settings.is_chosen(name) {
+            return Err(settings.fault(
+                name,
+                &format!(
+                    "{name} = {} is only for objective = rankboost",
+                    if is_sum { "sum" } else { "weak_ranker" }
+                ),
+                "set objective=rankboost, or use the preset rankboost",
+            ));
+        }
+        // The values of a preset do not apply to the objective that the user chose.
+        if is_sum {
+            raw.boost.split_by = SplitBy::Newton;
+        }
+        if is_weak {
+            raw.boost.leaf = LeafStep::Newton;
+        }
+        return Ok(());
+    }
+    if is_weak && raw.tree.max_depth != Some(1) {
+        return Err(settings.fault(
+            "max_depth",
+            "leaf=weak_ranker needs trees with two leaves: max_depth = 1",
+            "set max_depth=1, or leaf=newton",
+        ));
+    }
+    if is_sum && raw.candidates.kind == Candidates::Streaming {
+        return Err(settings.fault(
+            "split_by",
+            "streaming candidates cannot be scored by split_by = sum",
+            "set split_by=newton, or candidates=static",
         ));
     }
     Ok(())

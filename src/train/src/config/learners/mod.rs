@@ -1,7 +1,9 @@
 //! The learners, each with its own parameters in a file of its own. To add a learner, write such a file and list it
 //! here.
 
+mod adarank;
 mod boost;
+mod coordinate_ascent;
 mod forest;
 mod linear;
 mod svm;
@@ -9,7 +11,9 @@ mod svm;
 pub(super) use boost::RawBoost;
 pub(super) use forest::{FOREST, RawForest};
 
+pub use adarank::{AdaRankParameters, AdaRankSettings};
 pub use boost::{BaseScore, BoostCandidates, BoostParameters, BoostSettings, LeafStep, SplitBy};
+pub use coordinate_ascent::{CoordinateAscentParameters, CoordinateAscentSettings};
 pub use forest::{
     CriterionName, ForestCandidates, ForestCriterion, ForestParameters, ForestSettings, LeafScore,
     PointCriterion,
@@ -23,8 +27,15 @@ use super::sections::{OBJECTIVE, SHARED, Section};
 use super::{ObjectiveName, TreeParameters};
 
 /// All learners. The first one is the default.
-pub(super) static LEARNERS: &[&LearnerSpec] =
-    &[&boost::BOOST, &forest::FOREST, &linear::LINEAR, &svm::SVM, &svm::RANKSVM];
+pub(super) static LEARNERS: &[&LearnerSpec] = &[
+    &boost::BOOST,
+    &forest::FOREST,
+    &linear::LINEAR,
+    &svm::SVM,
+    &svm::RANKSVM,
+    &adarank::ADARANK,
+    &coordinate_ascent::COORDINATE_ASCENT,
+];
 
 /// A learner and its parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +46,10 @@ pub enum LearnerParameters {
     Forest(ForestParameters),
     /// A linear model.
     Linear(LinearParameters),
+    /// AdaRank.
+    AdaRank(AdaRankParameters),
+    /// Coordinate Ascent.
+    CoordinateAscent(CoordinateAscentParameters),
 }
 
 impl LearnerParameters {
@@ -44,6 +59,8 @@ impl LearnerParameters {
             LearnerParameters::Boost(boost) => boost,
             LearnerParameters::Forest(forest) => forest,
             LearnerParameters::Linear(linear) => linear,
+            LearnerParameters::AdaRank(adarank) => adarank,
+            LearnerParameters::CoordinateAscent(ascent) => ascent,
         }
     }
 }

@@ -237,7 +237,7 @@ fn check_metric(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()>
             ("has no upper limit, so long queries would outweigh others", "set listwise_metric=tau")
         }
         _ => {
-            for name in ["listwise_discount", "listwise_truncation"] {
+            for name in ["listwise_discount", "listwise_truncation", "label_gain"] {
                 let Some(key) = Key::named(name) else { continue };
                 let given = key.print(raw);
                 key.reset(raw);

@@ -4,6 +4,7 @@ mod candidates;
 mod listwise;
 mod normalisation;
 mod objective;
+mod ranking;
 mod shared;
 mod trees;
 
@@ -11,6 +12,7 @@ pub(super) use candidates::{CANDIDATES, RawCandidates};
 pub(super) use listwise::{LISTWISE, RawListwise};
 pub(super) use normalisation::NORMALISATION;
 pub(super) use objective::{OBJECTIVE, PAIRWISE, RELEVANCE, RawObjective};
+pub(super) use ranking::{RANKING, RawRanking};
 pub(super) use shared::{SHARED, blank_shared};
 pub(super) use trees::{TREES, blank_tree};
 
@@ -53,7 +55,7 @@ pub(super) static SECTIONS: LazyLock<Vec<&'static Section>> = LazyLock::new(|| {
     // Forests choose candidates and criteria, which the sections after them check.
     let mut all: Vec<&'static Section> = vec![&SHARED, &TREES];
     all.extend(FOREST.own);
-    all.extend([&LISTWISE, &CANDIDATES, &OBJECTIVE, &RELEVANCE, &PAIRWISE, &NORMALISATION]);
+    all.extend([&LISTWISE, &CANDIDATES, &OBJECTIVE, &RELEVANCE, &PAIRWISE, &NORMALISATION, &RANKING]);
     for own in LEARNERS.iter().filter_map(|learner| learner.own) {
         if !own.is_in(&all) {
             all.push(own);

@@ -28,6 +28,8 @@ pub enum ObjectiveName {
     ListNet,
     /// Squared error after subtracting the mean error of each query, so that only differences within a query count.
     QueryRmse,
+    /// Pairwise ranking with exponential loss.
+    RankBoost,
 }
 
 impl NamedEnum for ObjectiveName {
@@ -40,6 +42,7 @@ impl NamedEnum for ObjectiveName {
         ("xendcg", ObjectiveName::XeNdcg),
         ("listnet", ObjectiveName::ListNet),
         ("query_rmse", ObjectiveName::QueryRmse),
+        ("rankboost", ObjectiveName::RankBoost),
     ];
 
     const ALIASES: &'static [(&'static str, Self)] = &[
@@ -165,6 +168,8 @@ pub enum ObjectiveParameters {
     ListNet,
     /// Squared error after subtracting the mean error of each query.
     QueryRmse,
+    /// Exponential loss of pairs.
+    RankBoost,
 }
 
 impl ObjectiveParameters {
@@ -181,6 +186,7 @@ impl ObjectiveParameters {
             ObjectiveParameters::XeNdcg => ObjectiveName::XeNdcg,
             ObjectiveParameters::ListNet => ObjectiveName::ListNet,
             ObjectiveParameters::QueryRmse => ObjectiveName::QueryRmse,
+            ObjectiveParameters::RankBoost => ObjectiveName::RankBoost,
         }
     }
 }
@@ -209,6 +215,7 @@ impl RawObjective {
             ObjectiveName::XeNdcg => ObjectiveParameters::XeNdcg,
             ObjectiveName::ListNet => ObjectiveParameters::ListNet,
             ObjectiveName::QueryRmse => ObjectiveParameters::QueryRmse,
+            ObjectiveName::RankBoost => ObjectiveParameters::RankBoost,
         }
     }
 
@@ -235,7 +242,8 @@ impl RawObjective {
             ObjectiveParameters::Squared
             | ObjectiveParameters::XeNdcg
             | ObjectiveParameters::ListNet
-            | ObjectiveParameters::QueryRmse => {}
+            | ObjectiveParameters::QueryRmse
+            | ObjectiveParameters::RankBoost => {}
         }
     }
 }

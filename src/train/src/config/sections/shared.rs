@@ -20,6 +20,10 @@ pub enum MissingPolicy {
     Mean,
     /// They are replaced by the feature's median over the training rows that have a value.
     Median,
+    /// They are smaller than all other values, so every split sends them left or separates them from all others.
+    Low,
+    /// They are larger than all other values, so every split sends them right.
+    High,
     /// They are kept, and each split sends them to the side with the higher gain.
     Learned,
 }
@@ -30,6 +34,8 @@ impl NamedEnum for MissingPolicy {
         ("one", MissingPolicy::One),
         ("mean", MissingPolicy::Mean),
         ("median", MissingPolicy::Median),
+        ("low", MissingPolicy::Low),
+        ("high", MissingPolicy::High),
         ("learned", MissingPolicy::Learned),
     ];
 }
@@ -91,7 +97,7 @@ static KEYS: &[Key] = &[
             get: |raw| raw.shared.missing.name(),
         },
         default: "zero",
-        help: "Replacement of missing values; learned keeps them: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
+        help: "Replacement of missing values. low and high keep them, smaller or larger than all others: every split sends them left or right. learned keeps them, too: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
         ..Key::PLAIN
     },
     Key {

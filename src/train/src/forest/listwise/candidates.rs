@@ -126,6 +126,19 @@ impl Cuts {
         self.above.resize(self.codes.len(), None); // above the last code there are only missing values
     }
 
+    /// Removes all cuts but the one that separates missing values from all others, which are on its left.
+    pub fn keep_apart(&mut self, missing: Option<u32>) {
+        let kept = self.codes.len() - usize::from(self.above.last() == Some(&None));
+        self.codes.drain(..kept);
+        self.above.drain(..kept);
+        self.left.drain(..kept);
+        self.right.drain(..kept);
+        self.first.fill(0);
+        if let Some(missing) = missing {
+            self.first[missing as usize] = self.codes.len() as u32;
+        }
+    }
+
     /// Returns the number of cuts.
     #[inline]
     pub fn len(&self) -> usize {
@@ -162,7 +175,7 @@ pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_value: bo
     }
 }
 
-/// Returns whether the node has missing values, so that they must be tried on both sides.
-pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
+/// Returns whether the node has missing values.
+pub fn has_missing(sums: &CodeSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

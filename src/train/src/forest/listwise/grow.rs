@@ -6,7 +6,7 @@
 //! units) of all lists (queries) changes from cut to cut. The third pass applies the best cut and updates the worth
 //! of the lists. The results of several partitions can be added.
 
-use super::candidates::{CodeSums, Cuts, tries_both_sides};
+use super::candidates::{CodeSums, Cuts, has_missing};
 use super::list_measure::{ListMeasure, MeasureVariant};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
 use super::measure::Extent;
@@ -14,7 +14,7 @@ use super::node_queries::NodeQueries;
 use super::order::{PendingLeaf, Queue};
 use super::scan::NodeScan;
 use super::sums::{LabelUnits, ListSums};
-use crate::bins::{BinnedData, Codes, FeatureCodes};
+use crate::bins::{BinnedData, Codes, FeatureCodes, MissingSides};
 use crate::config::LeafOrder;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
@@ -41,6 +41,8 @@ pub struct ListwiseRules {
     pub every_value: bool,
     /// The gain of a split must be above this number.
     pub min_gain: f64,
+    /// The sides that missing values may be on.
+    pub missing: MissingSides,
     /// Nodes with at least this many rows are processed by several threads.
     pub worth_sharing: i64,
     /// Random seed.
@@ -250,8 +252,9 @@ impl ListwiseGrowth<'_> {
         *used = 0;
         for (place, (feature, sums)) in features.iter().zip(sums).enumerate() {
             let missing = self.context.data.binning.features[*feature as usize].missing_code;
+            let some_missing = has_missing(sums, missing);
             for missing_left in [false, true] {
-                if missing_left && !tries_both_sides(sums, missing) {
+                if !self.rules.missing.allow(missing_left, some_missing, true) {
                     continue;
                 }
                 if cuts.len() == *used {
@@ -261,6 +264,9 @@ impl ListwiseGrowth<'_> {
                 let cuts = &mut cuts[*used];
                 cuts.place = place;
                 cuts.take(sums, &total, (missing, missing_left), self.rules.min_rows, &self.context.units);
+                if !self.rules.missing.allow(missing_left, some_missing, false) {
+                    cuts.keep_apart(missing);
+                }
                 steps[*used].clear();
                 steps[*used].resize(cuts.len(), 0);
                 *used += 1;

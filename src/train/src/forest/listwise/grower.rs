@@ -4,7 +4,7 @@
 use super::grow::{ListwiseContext, ListwiseRules, grow};
 use super::list_measure::MeasureVariant;
 use super::sums::LabelUnits;
-use crate::bins::{BinnedData, Codes};
+use crate::bins::{BinnedData, Codes, MissingSides};
 use crate::config::{ForestSettings, ListwiseParameters};
 use crate::driver::ForestTree;
 use crate::driver::{Draw, TreeGrower};
@@ -51,6 +51,7 @@ pub fn grower<'a>(
         queries_per_node: splits.queries_per_node,
         every_value: parameters.learner.candidates.max_bin().is_none(),
         min_gain: parameters.learner.tree.min_gain,
+        missing: MissingSides::of(parameters.missing),
         worth_sharing: WORTH_SHARING,
         seed: parameters.seed,
     };

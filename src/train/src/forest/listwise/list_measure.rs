@@ -108,9 +108,11 @@ impl MetricMeasure {
         Judge::new(&[self.metric], &self.convention)
     }
 
-    /// Returns the factor that converts the metric of a list to worth; 0 if the list does not count.
+    /// Returns the factor that converts the metric of a list to worth; 0 if the list does not count. A list counts if
+    /// the metric is defined for its ideal ranking: rank correlations are not if all scores are equal.
     pub fn factor_of(&self, judge: &mut Judge, labels: &[f32], weight: f64) -> f64 {
-        match value_of(judge, labels, &vec![0.0; labels.len()]) {
+        let ideal: Vec<f64> = labels.iter().map(|label| f64::from(*label)).collect();
+        match value_of(judge, labels, &ideal) {
             Some(_) => weight * self.units,
             None => 0.0,
         }

@@ -6,7 +6,7 @@ use super::measure::NdcgVariant;
 use super::strength::SplitOrder;
 use super::sums::LabelUnits;
 use super::{lists, measure, twin};
-use crate::bins::{BinOptions, BinnedData, Codes};
+use crate::bins::{BinOptions, BinnedData, Codes, MissingSides};
 use crate::config::{LeafOrder, LeafScore, MissingPolicy};
 use crate::forest::features::TreeFeatures;
 use planetree_metric::{Convention, Discount, Gain, Metric};
@@ -87,21 +87,25 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
     let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
     let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
     let queries_per_node = prop_oneof![3 => Just(1.0), 1 => 0.2f64..1.0];
-    let rules = (measured(), order(), depth, least, (queries_per_node, 2i64..12));
-    rules.prop_map(|(variant, order, depth, (min_rows, min_gain), (queries_per_node, min_to_split))| {
-        ListwiseRules {
-            variant,
-            order,
-            depth,
-            min_rows,
-            min_to_split,
-            queries_per_node,
-            every_value: false,
-            min_gain,
-            worth_sharing: i64::MAX,
-            seed: 7,
-        }
-    })
+    let missing = prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]);
+    let rules = (measured(), order(), depth, least, (queries_per_node, 2i64..12, missing));
+    rules.prop_map(
+        |(variant, order, depth, (min_rows, min_gain), (queries_per_node, min_to_split, missing))| {
+            ListwiseRules {
+                variant,
+                order,
+                depth,
+                min_rows,
+                min_to_split,
+                queries_per_node,
+                every_value: false,
+                min_gain,
+                missing,
+                worth_sharing: i64::MAX,
+                seed: 7,
+            }
+        },
+    )
 }
 
 impl Case {
@@ -309,4 +313,30 @@ fn mean_over_orders(documents: &[(u8, f32)], variant: &NdcgVariant) -> f64 {
         .filter(|order| order.is_sorted_by(|one, other| one.0 >= other.0))
         .collect();
     allowed.iter().map(|order| dcg(order) / dcg(&best)).sum::<f64>() / allowed.len() as f64
+}
+
+#[test]
+fn trees_optimise_every_metric() {
+    // The feature equals the label, so that a split improves every metric.
+    let labels = [0.0, 1.0, 2.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0].to_vec();
+    let case = Case { columns: vec![labels.clone()], labels, bounds: vec![0, 6, 12], weights: None };
+    let data = case.data(1, MissingPolicy::Zero);
+    let (codes, rows) = (codes_of(&data), all_rows(&data));
+    for name in ["err", "map", "mrr", "p@1", "recall@2", "auc", "tau"] {
+        let rules = ListwiseRules {
+            variant: MeasureVariant::averaged(name.parse().unwrap(), &Convention::default()),
+            order: LeafOrder::Breadth,
+            depth: u32::MAX,
+            min_rows: 1,
+            min_to_split: 2,
+            queries_per_node: 1.0,
+            every_value: false,
+            min_gain: 0.0,
+            missing: MissingSides::Either,
+            worth_sharing: i64::MAX,
+            seed: 7,
+        };
+        let tree = grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
+        assert!(tree.tree.nodes[0].split.is_some(), "{name}");
+    }
 }

@@ -235,9 +235,12 @@ impl NaiveGrowth<'_> {
             let code = |item: &TwinDocument| item.codes[*feature as usize];
             let has_missing =
                 self.items.iter().filter(here).any(|item| Some(code(item)) == bins.missing_code);
+            let is_value = |code: &u32| Some(*code) != bins.missing_code;
+            let values = || self.items.iter().filter(here).map(code).filter(is_value);
             for missing_left in [false, true] {
                 for cut in 0..bins.bins() as u32 {
-                    if missing_left && !has_missing {
+                    let apart = !values().any(|code| code > cut);
+                    if !self.rules.missing.allow(missing_left, has_missing, apart) {
                         continue;
                     }
                     let goes_left = |item: &TwinDocument| {
@@ -256,8 +259,6 @@ impl NaiveGrowth<'_> {
                     let after = worth(&self.items, &self.lists, &self.measure, counts, score);
                     if after - before > most {
                         most = after - before;
-                        let is_value = |code: &u32| Some(*code) != bins.missing_code;
-                        let values = || self.items.iter().filter(here).map(code).filter(is_value);
                         let below = values().filter(|code| *code <= cut).max().unwrap();
                         let (place, threshold) = place(
                             bins,

@@ -82,7 +82,7 @@ impl<K: Criterion> Naive<'_, K> {
         }
         let before = context.criterion.score(&total);
         self.features.start(path);
-        let mut best: Option<(f64, u32, bool, u32)> = None; // score, feature, missing left, last code to the left
+        let mut best: Option<(f64, u32, bool, u32, f64)> = None; // score, feature, missing left, last code to the left
         let mut varies = false;
         while self.features.drawn() < self.features.per_node || (self.features.redraws && !varies) {
             let Some(drawn) = self.features.next() else { break };
@@ -98,7 +98,8 @@ impl<K: Criterion> Naive<'_, K> {
                     let is_last = !rows
                         .iter()
                         .any(|row| (last + 1..bins.bins() as u32).contains(&self.code(drawn.feature, *row)));
-                    if !occurs || (missing_left && !any_missing) || (is_last && !any_missing) {
+                    let allowed = context.rules.missing.allow(missing_left, any_missing, is_last);
+                    if !occurs || !allowed || (is_last && !any_missing) {
                         continue;
                     }
                     let goes_left = |row: u32| {
@@ -115,13 +116,16 @@ impl<K: Criterion> Naive<'_, K> {
                     }
                 }
             }
+            let worth = |score: f64| score - drawn.penalty;
             if let Some((score, missing_left, last)) = of_feature
-                && best.is_none_or(|best| score > best.0 || (score == best.0 && drawn.feature < best.1))
+                && best.is_none_or(|best| {
+                    worth(score) > best.4 || (worth(score) == best.4 && drawn.feature < best.1)
+                })
             {
-                best = Some((score, drawn.feature, missing_left, last));
+                best = Some((score, drawn.feature, missing_left, last, worth(score)));
             }
         }
-        let Some((score, feature, missing_left, last)) = best else {
+        let Some((score, feature, missing_left, last, _)) = best else {
             prop_assert!(node.split.is_none());
             return Ok(());
         };
@@ -153,17 +157,23 @@ fn check_tree<K: Criterion>(
     columns: &[Vec<f32>],
     criterion: K,
     targets: Vec<K::Row>,
+    penalties: Option<Arc<[f64]>>,
 ) -> std::result::Result<(), TestCaseError> {
     let rows: Vec<u32> = (0..targets.len() as u32).filter(|row| row % 5 != 3).collect();
     let inputs = GrowerInputs { parameters, data, memory: 1 << 20 };
     let mut grower = PointGrower::new(&inputs, criterion, targets).unwrap();
+    if let Some(penalties) = penalties {
+        grower.set_penalties(penalties).unwrap();
+    }
+    let features =
+        || TreeFeatures::draw(parameters, &data.binning.layout, 7).with_penalties(grower.penalties.clone());
+    let features = [features(), features()];
+    let [of_whole, of_mixed] = features;
     let whole = grower.grow(7, rows.clone()).unwrap();
-    Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
-        .check(&whole, 0, &rows, Path::ROOT)?;
+    Naive { grower: &grower, columns, features: of_whole }.check(&whole, 0, &rows, Path::ROOT)?;
     grower.block_rows = 9;
     let mixed = grower.grow(7, rows.clone()).unwrap();
-    Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
-        .check(&mixed, 0, &rows, Path::ROOT)?;
+    Naive { grower: &grower, columns, features: of_mixed }.check(&mixed, 0, &rows, Path::ROOT)?;
     // Memory-mapped data is handled by other code, which must grow the same tree.
     grower.codes.clear();
     let mapped = grower.grow_batch(7..9, &|_| rows.clone()).unwrap();
@@ -186,9 +196,11 @@ proptest! {
         weight in 1u32..4,
         redraws in any::<bool>(),
         to_split in 2u64..12,
+        costs in prop::collection::vec(0u8..4, 40),
+        missing in prop::sample::select(vec!["learned", "low", "high"]),
     ) {
         let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
-            format!("min_data_in_leaf={least}"), "missing=learned".to_owned(),
+            format!("min_data_in_leaf={least}"), format!("missing={missing}"),
             format!("redraw_features={redraws}"), format!("min_data_to_split={to_split}")];
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let parameters = parameters(&set);
@@ -197,15 +209,22 @@ proptest! {
         let classes: Vec<u8> = labels.iter().map(|label| *label as u8).collect();
         let table = |class: usize| class as f64;
         let entropy = Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(table) };
-        check_tree(&parameters, &data, &columns, entropy, classes.clone())?;
+        let penalties = |unit: f64| -> Option<Arc<[f64]>> {
+            Some(columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * unit).collect())
+        };
+        check_tree(&parameters, &data, &columns, entropy.clone(), classes.clone(), None)?;
+        check_tree(&parameters, &data, &columns, entropy, classes.clone(), penalties(0.3))?;
         let gini = Classes::<32> { purity: Purity::Gini, labels: std::array::from_fn(table) };
-        check_tree(&parameters, &data, &columns, gini, classes.clone())?;
+        check_tree(&parameters, &data, &columns, gini, classes.clone(), None)?;
         let variance = Variance { label_units: 8.0, weight_units: 1.0 };
         let targets = labels.iter().map(|label| ((*label * 8.0) as i32, 1)).collect();
-        check_tree(&parameters, &data, &columns, variance, targets)?;
+        check_tree(&parameters, &data, &columns, variance, targets, penalties(2.0))?;
+        let variance = Variance { label_units: 8.0, weight_units: 1.0 };
+        let targets = labels.iter().map(|label| ((*label * 8.0) as i32, 1)).collect();
+        check_tree(&parameters, &data, &columns, variance, targets, None)?;
         let weighted = WeightedClasses { purity: Purity::Gini, labels: std::array::from_fn(table), weight_units: 1.0 };
         let targets = classes.iter().enumerate().map(|(row, class)| (*class, 1 + row as u32 % weight)).collect();
-        check_tree(&parameters, &data, &columns, weighted, targets)?;
+        check_tree(&parameters, &data, &columns, weighted, targets, penalties(0.7))?;
     }
 
     #[test]

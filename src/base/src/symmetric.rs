@@ -29,17 +29,13 @@ impl Symmetric {
         self.values[entry(row, row)] += number;
     }
 
-    /// Solves the system of equations with this matrix and the right-hand side `right`. If a row depends linearly on
-    /// earlier rows, within the precision of the numbers, its unknown is set to 0 and the others are solved for, so the
-    /// matrix may be singular.
-    pub fn solve(mut self, right: &[f64]) -> Vec<f64> {
+    /// Factors the matrix into a lower triangle times its transpose.
+    pub fn factor(mut self) -> Factored {
         /// A row is dependent if elimination leaves less than this fraction of its diagonal. The entries have about 15
         /// digits, and elimination loses some of them.
         const LEAST: f64 = 1e-12;
-        let size = self.size;
-        let mut solution = right.to_vec();
-        let mut is_dependent = vec![false; size];
-        for row in 0..size {
+        let mut is_dependent = vec![false; self.size];
+        for row in 0..self.size {
             let (done, rest) = self.values.split_at_mut(entry(row, 0));
             let this = &mut rest[..=row];
             let diagonal = this[row];
@@ -56,18 +52,51 @@ impl Symmetric {
             let pivot = this[row] - known;
             if pivot.is_nan() || pivot <= LEAST * diagonal {
                 is_dependent[row] = true;
+            } else {
+                this[row] = pivot.sqrt();
+            }
+        }
+        Factored { triangle: self, is_dependent }
+    }
+
+    /// Solves the system of equations with this matrix and the right-hand side `right`; see [`Factored::solve`].
+    pub fn solve(self, right: &[f64]) -> Vec<f64> {
+        self.factor().solve(right)
+    }
+}
+
+/// A factored symmetric matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factored {
+    triangle: Symmetric,
+    is_dependent: Vec<bool>,
+}
+
+impl Factored {
+    /// Returns whether each row depends linearly on earlier rows, within the precision of the numbers.
+    pub fn dependent(&self) -> &[bool] {
+        &self.is_dependent
+    }
+
+    /// Solves the system of equations with the right-hand side `right`. The unknowns of dependent rows are set to 0 and
+    /// the others are solved for, so the matrix may be singular.
+    pub fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let Factored { triangle: Symmetric { size, values }, is_dependent } = self;
+        let mut solution = right.to_vec();
+        for row in 0..*size {
+            if is_dependent[row] {
                 solution[row] = 0.0;
                 continue;
             }
-            this[row] = pivot.sqrt();
+            let this = &values[entry(row, 0)..][..=row];
             let known: f64 = this[..row].iter().zip(&solution).map(|(one, other)| one * other).sum();
             solution[row] = (solution[row] - known) / this[row];
         }
-        for row in (0..size).rev() {
+        for row in (0..*size).rev() {
             if is_dependent[row] {
                 continue;
             }
-            let this = &self.values[entry(row, 0)..][..=row];
+            let this = &values[entry(row, 0)..][..=row];
             let value = solution[row] / this[row];
             solution[row] = value;
             for (column, known) in this[..row].iter().enumerate() {

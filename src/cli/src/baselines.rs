@@ -1,0 +1,35 @@
+//! Defines the options for rankings that need no model.
+
+use super::options::split_name;
+use clap::Args;
+use planetree_judge::evaluate::Baseline;
+
+/// Rankings of a dataset that need no model.
+#[derive(Debug, Args)]
+pub struct BaselineOptions {
+    /// Rank the rows of --data by a feature, such as f110, or -f110 if small values are best; documents without a value
+    /// come last; may be repeated
+    #[arg(long, value_name = "[NAME=][-]FEATURE", requires = "data", allow_hyphen_values = true)]
+    feature: Vec<String>,
+
+    /// Rank the rows of --data in random order, drawn with --seed, and also compute the exact expectation over all
+    /// orders (random-expected)
+    #[arg(long, requires = "data")]
+    random: bool,
+}
+
+impl BaselineOptions {
+    /// Returns the baselines with their names. `seed` is the seed of random orders.
+    pub fn named(&self, seed: u64) -> Vec<(String, Baseline)> {
+        let of_feature = |text: &String| {
+            let (name, feature) = split_name(text);
+            (name.unwrap_or(feature).to_owned(), Baseline::Feature(feature.to_owned()))
+        };
+        let mut all: Vec<(String, Baseline)> = self.feature.iter().map(of_feature).collect();
+        if self.random {
+            let random = [Baseline::Random { seed }, Baseline::Expectation];
+            all.extend(random.map(|baseline| (baseline.to_string(), baseline)));
+        }
+        all
+    }
+}

@@ -1,0 +1,13 @@
+//! What it costs to score a document (Mohan 2010, chapter 6). A feature costs something when it is first computed, and
+//! a tree costs 1 to evaluate.
+//!
+//! `table.rs` reads the costs of features from a file, `features.rs` assigns them to the features of a model or dataset,
+//! and `trees.rs` adds up the costs of a model, tree by tree.
+
+mod features;
+mod table;
+mod trees;
+
+pub use features::{FeatureCosts, PaidFeatures};
+pub use table::CostTable;
+pub use trees::{TreeCost, TreeCosts};

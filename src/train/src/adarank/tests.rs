@@ -1,0 +1,107 @@
+//! Compares AdaRank with a slow twin, round by round.
+
+use super::boosting::{round, start};
+use crate::config::AdaRankParameters;
+use crate::linear::fixtures::documents;
+use crate::linear::ranker_fixtures::{NaiveQueries, WEIGHTED, problem, source};
+use planetree_model::model::FeatureNormalisation;
+
+fn parameters(metric: &str) -> AdaRankParameters {
+    AdaRankParameters {
+        metric: metric.parse().unwrap(),
+        normalisation: FeatureNormalisation::Query,
+        tolerance: 0.002,
+        max_repeats: 3,
+    }
+}
+
+/// AdaRank with plain loops over queries. Returns the weights after each round.
+fn slow_twin(queries: &NaiveQueries, parameters: &AdaRankParameters, rounds: usize) -> Vec<Vec<f64>> {
+    let unit = |feature: usize| {
+        let mut weights = vec![0.0; WEIGHTED];
+        weights[feature] = 1.0;
+        weights
+    };
+    let of_features: Vec<Vec<Option<f64>>> =
+        (0..WEIGHTED).map(|feature| queries.values(&unit(feature))).collect();
+    let mut distribution = vec![1.0; of_features[0].len()];
+    let (mut weights, mut all, mut selected) = (vec![0.0; WEIGHTED], Vec::new(), Vec::new());
+    let mut last = f64::NEG_INFINITY;
+    for _ in 0..rounds {
+        let weighted = |values: &[Option<f64>], of: &dyn Fn(f64) -> f64| -> f64 {
+            let terms = distribution.iter().zip(values);
+            terms.filter_map(|(weight, value)| value.map(|value| weight * of(value))).sum()
+        };
+        let repeats = selected.iter().rev().take_while(|feature| Some(*feature) == selected.last()).count();
+        let allowed = (0..WEIGHTED)
+            .filter(|feature| selected.last() != Some(feature) || repeats < parameters.max_repeats as usize);
+        let quality = |feature: usize| weighted(&of_features[feature], &|value| value);
+        let feature = allowed.rev().max_by(|one, other| quality(*one).total_cmp(&quality(*other))).unwrap();
+        let alpha = 0.5
+            * (weighted(&of_features[feature], &|value| 1.0 + value)
+                / weighted(&of_features[feature], &|value| 1.0 - value))
+            .ln();
+        let mut next = weights.clone();
+        next[feature] += alpha;
+        let value = queries.mean(&next);
+        if value + parameters.tolerance - last <= 0.0 {
+            break;
+        }
+        (weights, last) = (next, value);
+        selected.push(feature);
+        all.push(weights.clone());
+        let values = queries.values(&weights);
+        distribution = values.iter().map(|value| value.map_or(0.0, |value| (-value).exp())).collect();
+    }
+    all
+}
+
+#[test]
+fn rounds_are_those_of_the_slow_twin() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(11, 80);
+    let source = source(room.path(), &documents, 40);
+    let cases =
+        [("map", "planetree"), ("ndcg@10", "letor4"), ("ndcg@3", "empty=skip"), ("err", "ties=average")];
+    for (metric, convention) in cases {
+        let (problem, parameters) = (problem(&source, metric, convention, false), parameters(metric));
+        let expected = slow_twin(&NaiveQueries::new(&documents, metric, convention), &parameters, 30);
+        assert!(expected.len() > 3, "{metric}: {} rounds", expected.len());
+        let mut ensemble = start(&problem).unwrap();
+        for (number, expected) in expected.iter().enumerate() {
+            ensemble = round(&problem, &parameters, &ensemble).unwrap().unwrap();
+            for (weight, expected) in ensemble.weights.iter().zip(expected) {
+                assert!((weight - expected).abs() < 1e-9, "{metric} round {number}: {weight} {expected}");
+            }
+        }
+        if expected.len() < 30 {
+            assert!(round(&problem, &parameters, &ensemble).unwrap().is_none(), "{metric} stops");
+        }
+    }
+}
+
+#[test]
+fn partitions_threads_and_streaming_change_no_bit() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(12, 60);
+    let weights = |partition_rows: usize, threads: usize, is_streamed: bool| {
+        let source = source(&room.path().join(format!("{threads}{is_streamed}")), &documents, partition_rows);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let problem = problem(&source, "map", "planetree", is_streamed);
+            let mut ensemble = start(&problem).unwrap();
+            let mut all = Vec::new();
+            for _ in 0..12 {
+                let Some(next) = round(&problem, &parameters("map"), &ensemble).unwrap() else { break };
+                ensemble = next;
+                all.extend(ensemble.weights.iter().map(|weight| weight.to_bits()));
+            }
+            all
+        })
+    };
+    let expected = weights(1 << 20, 1, false);
+    assert!(expected.len() > 2 * WEIGHTED);
+    for (partition_rows, threads, is_streamed) in [(7, 1, false), (7, 3, false), (30, 2, true)] {
+        assert_eq!(weights(partition_rows, threads, is_streamed), expected);
+    }
+}

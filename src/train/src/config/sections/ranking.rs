@@ -1,0 +1,81 @@
+//! Parameters of learners that optimise a ranking metric.
+
+use super::super::keys::{Key, KeyKind, NOT_NEGATIVE};
+use super::super::raw::RawParameters;
+use super::super::settings::TrainSettings;
+use super::Section;
+use planetree_base::error::Result;
+use planetree_metric::Metric;
+
+/// Parameters of learners that optimise a ranking metric, before validation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawRanking {
+    /// The metric to optimise.
+    pub metric: Metric,
+    /// How much the metric must change.
+    pub tolerance: f64,
+    /// AdaRank: maximum number of rounds in a row that select the same feature.
+    pub max_repeats: u32,
+    /// Coordinate Ascent: number of steps of a line search in each direction.
+    pub line_steps: u32,
+}
+
+impl Default for RawRanking {
+    fn default() -> Self {
+        RawRanking { metric: Metric::Ndcg(None), tolerance: 0.0, max_repeats: 1, line_steps: 1 }
+    }
+}
+
+/// The metric that training optimises.
+pub static RANKING: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+
+static KEYS: &[Key] = &[
+    Key {
+        name: "train_metric",
+        kind: KeyKind::Metric {
+            set: |raw, metric| raw.ranking.metric = metric,
+            get: |raw| raw.ranking.metric,
+        },
+        default: "ndcg@10",
+        help: "AdaRank and Coordinate Ascent: metric to optimise on the training data, such as ndcg@10, map or err",
+        ..Key::PLAIN
+    },
+    Key {
+        name: "tolerance",
+        kind: KeyKind::Real {
+            range: NOT_NEGATIVE,
+            set: |raw, value| raw.ranking.tolerance = value,
+            get: |raw| raw.ranking.tolerance,
+        },
+        default: "0.001",
+        help: "AdaRank: loss of train_metric in a round that ends training; Coordinate Ascent: minimum gain of a sweep over all features, with less the restart ends",
+        ..Key::PLAIN
+    },
+];
+
+/// Rejects metrics that cannot be optimised.
+fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
+    match raw.ranking.metric {
+        Metric::Ndcg(_)
+        | Metric::Err(_)
+        | Metric::Map(_)
+        | Metric::Mrr(_)
+        | Metric::Precision(_)
+        | Metric::Recall(_)
+        | Metric::Success(_)
+        | Metric::Auc
+        | Metric::PartialAuc(..) => Ok(()),
+        Metric::AucPooled | Metric::PartialAucPooled(..) => Err(settings.fault(
+            "train_metric",
+            &format!("{} is over the documents of all queries, not per query", raw.ranking.metric),
+            "set train_metric=auc or pauc@I-J",
+        )),
+        Metric::Rmse | Metric::Dcg(_) | Metric::KendallTau | Metric::Inversions | Metric::Custom(_) => {
+            Err(settings.fault(
+                "train_metric",
+                &format!("{} cannot be optimised: its values are not between 0 and 1", raw.ranking.metric),
+                "choose ndcg@K, err, map, mrr, p@K, recall@K or auc",
+            ))
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The costs of features in training (Mohan 2010, chapter 6). Of all splits of a node, the one with the highest gain
+//! minus `lambda` times the cost of its feature is chosen. The cost decides which split is chosen, never whether the
+//! node is split. Features that earlier trees use are free.
+
+use planetree_base::error::{Error, Result};
+use planetree_model::cost::{CostTable, PaidFeatures};
+use planetree_model::model::{ModelFeature, Tree};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The costs of features, and how much they count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostSettings {
+    /// Factor of the costs, in units of gain per unit of cost. 0 ignores costs.
+    pub lambda: f64,
+    /// Number of consecutive trees of a forest that do not know which features the others use. Boosted trees know all
+    /// earlier trees.
+    pub batch: u32,
+    /// The costs.
+    pub table: CostTable,
+}
+
+impl CostSettings {
+    /// Creates settings; rejects a factor or a batch size that makes no sense.
+    pub fn new(lambda: f64, batch: u32, table: CostTable) -> Result<Self> {
+        if !(lambda >= 0.0 && lambda.is_finite()) {
+            return Err(Error::usage(
+                format_args!("--cost-lambda {lambda}: not a finite number of at least 0"),
+                "0 ignores costs; 1 counts a cost of 1 like a gain of 1",
+            ));
+        }
+        if batch == 0 {
+            return Err(Error::usage(
+                "--cost-batch 0: a batch has at least one tree",
+                "pass a number of trees",
+            ));
+        }
+        Ok(CostSettings { lambda, batch, table })
+    }
+
+    /// Returns the settings as the comment lines with which a model records them.
+    pub(crate) fn comments(&self) -> String {
+        let CostSettings { lambda, batch, table } = self;
+        format!("# cost_lambda = {lambda}\n# cost_batch = {batch}\n# feature_costs = {}\n", table.to_json())
+    }
+}
+
+/// What the features cost the next tree.
+#[derive(Debug)]
+pub struct SplitCosts {
+    lambda: f64,
+    batch: u32,
+    paid: PaidFeatures,
+    /// Features that trees of the current batch use.
+    pending: BTreeSet<u32>,
+    /// Largest gain of a split in the first tree that has splits, and the number of its different features.
+    first: Option<(f64, usize)>,
+}
+
+impl SplitCosts {
+    /// Prepares the costs for features. Returns `None` without costs, and if they count nothing. `batch` overrides the
+    /// number of trees per batch.
+    pub fn new(
+        settings: Option<&CostSettings>,
+        batch: Option<u32>,
+        features: &[ModelFeature],
+        place: &str,
+    ) -> Result<Option<Self>> {
+        let Some(settings) = settings else { return Ok(None) };
+        let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
+        let costs = settings.table.of_features(&names, place)?;
+        let (lambda, batch) = (settings.lambda, batch.unwrap_or(settings.batch));
+        let (paid, pending) = (PaidFeatures::new(costs), BTreeSet::new());
+        Ok((lambda > 0.0).then_some(SplitCosts { lambda, batch, paid, pending, first: None }))
+    }
+
+    /// Returns, for each feature, how much a split on it must gain more than a split on a free feature.
+    pub fn penalties(&self) -> Arc<[f64]> {
+        let features = 0..self.paid.costs().features() as u32;
+        features.map(|feature| self.lambda * self.paid.price(feature)).collect()
+    }
+
+    /// Returns the last tree of the batch that contains the given tree. Trees are counted from 1.
+    pub fn batch_end(&self, tree: u32) -> u32 {
+        tree.div_ceil(self.batch).saturating_mul(self.batch)
+    }
+
+    /// Makes features free for all later trees, whatever their batch.
+    pub fn pay(&mut self, features: impl Iterator<Item = u32>) {
+        self.paid.pay(features);
+    }
+
+    /// Adds a tree. Its features are free for the trees of later batches.
+    pub fn add_tree(&mut self, number: u32, tree: &Tree) {
+        let used = tree.used_features();
+        let gains = tree.nodes.iter().filter_map(|node| Some(node.split.as_ref()?.gain));
+        if self.first.is_none() && !used.is_empty() {
+            self.first = Some((gains.fold(0.0, f64::max), used.len()));
+        }
+        self.pending.extend(used);
+        if number == self.batch_end(number) {
+            let pending = std::mem::take(&mut self.pending);
+            self.pay(pending.into_iter());
+        }
+    }
+
+    /// Returns a warning if costs are so large compared to gains that they alone decide.
+    pub fn warning(&self) -> Option<String> {
+        let (gain, used) = self.first?;
+        let costs = self.paid.costs();
+        let all: Vec<f64> = (0..costs.features() as u32).map(|feature| costs.of(feature)).collect();
+        let cheapest = all.iter().copied().fold(f64::INFINITY, f64::min);
+        // Another feature wins only if it gains more than its additional cost.
+        let hopeless = all.iter().filter(|cost| self.lambda * (**cost - cheapest) > gain).count();
+        let (lambda, most) = (self.lambda, all.iter().copied().fold(0.0, f64::max));
+        (used == 1 && hopeless + 1 >= all.len() && all.len() > 1).then(|| {
+            format!(
+                "costs outweigh gains: the largest gain in the first tree is {gain:.4}, but {hopeless} of {} features \
+                 cost more than that (cost_lambda {lambda} times costs from {cheapest} to {most}), so one feature \
+                 always wins; lower --cost-lambda or the costs",
+                all.len()
+            )
+        })
+    }
+}

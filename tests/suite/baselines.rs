@@ -1,0 +1,122 @@
+//! Features and random orders as rankings.
+
+use crate::support::*;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn means(directory: &Path, arguments: &str) -> Value {
+    let ran = run(directory, &format!("--quiet evaluate --json {arguments}")).ok();
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+fn mean(report: &Value, system: usize, metric: &str) -> f64 {
+    report["systems"][system]["means"][metric].as_f64().unwrap()
+}
+
+#[test]
+fn a_feature_ranks_as_its_values_do_as_scores() {
+    let room = room();
+    let at = room.path();
+    let examples = graded(41, 50, 12);
+    dataset(at, "data", &examples, "--partition-rows 100");
+    for (option, place, sign) in [("f1", 0, 1.0), ("-f1", 0, -1.0), ("f13", 12, 1.0), ("-f13", 12, -1.0)] {
+        // A missing value comes last in both directions.
+        let score = |value: Option<f32>| value.map_or(f64::MIN, |value| sign * f64::from(value));
+        let lines: String =
+            examples.iter().map(|example| format!("{}\n", score(example.features[place]))).collect();
+        fs::write(at.join("scores.txt"), lines).unwrap();
+        let expected = means(at, "--data data --scores scores.txt");
+        for options in ["--threads 1", "--threads 3", "--convention letor4 --threads 2"] {
+            let found = means(at, &format!("--data data --feature {option} {options}"));
+            if options.contains("letor4") {
+                assert_eq!(found["convention"], "letor4");
+                continue;
+            }
+            assert_eq!(found["systems"][0]["means"], expected["systems"][0]["means"], "{option} {options}");
+        }
+        assert_eq!(means(at, &format!("--data data --feature {option}"))["systems"][0]["name"], option);
+    }
+}
+
+#[test]
+fn random_orders_depend_on_the_seed_and_have_the_exact_expectation() {
+    let room = room();
+    let at = room.path();
+    let examples = graded(42, 80, 10);
+    dataset(at, "one", &examples, "");
+    dataset(at, "many", &examples, "--partition-rows 50");
+    let metrics = "--metrics ndcg@10,map,err,auc,p@3";
+    let drawn = |data: &str, seed: u32| means(at, &format!("--data {data} --random --seed {seed} {metrics}"));
+    let expected = drawn("one", 1);
+    assert_eq!(expected["systems"][0]["name"], "random");
+    assert_eq!(expected["systems"][1]["name"], "random-expected");
+    let (first, second) = (drawn("many", 1), drawn("many", 2));
+    for system in 0..2 {
+        assert_eq!(first["systems"][system]["means"], expected["systems"][system]["means"]);
+    }
+    assert_ne!(second["systems"][0]["means"], expected["systems"][0]["means"]);
+    assert_eq!(second["systems"][1]["means"], expected["systems"][1]["means"]);
+    // The mean over many seeds approaches the expectation.
+    let seeds = 40;
+    let drawn: Vec<Value> = (1..=seeds).map(|seed| drawn("one", seed)).collect();
+    for metric in ["ndcg@10", "map", "err", "auc", "p@3"] {
+        let found = drawn.iter().map(|report| mean(report, 0, metric)).sum::<f64>() / f64::from(seeds);
+        assert_close(found, mean(&expected, 1, metric), 0.03, metric);
+    }
+}
+
+#[test]
+fn baselines_are_compared_with_models() {
+    let room = room();
+    let at = room.path();
+    dataset(at, "data", &graded(43, 60, 12), "");
+    train(at, "--preset mart --data data --model m --set num_trees=20");
+    run(at, "--quiet predict --model m --data data --output p").ok();
+    let options = "--data data --feature bm25=f1 --random --json";
+    let ran = run(at, &format!("--quiet compare mart=p {options}")).ok();
+    let compared: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names: Vec<&str> = compared["systems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|system| system["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["bm25", "random", "random-expected", "mart"]);
+    // A table of metrics has baselines beside other systems, and reports show it.
+    fs::create_dir(at.join("report")).unwrap();
+    let systems = "--predictions mart=p --data data --feature f1 --random";
+    run(at, &format!("--quiet evaluate {systems} --output report/metrics.parquet")).ok();
+    let ran = run(at, "--quiet compare report/metrics.parquet --json").ok();
+    let compared: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(compared["systems"].as_array().unwrap().len(), 4);
+    run(at, "--quiet report report --output report.html").ok();
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    assert!(page.contains("random-expected") && page.contains("mart"));
+}
+
+#[test]
+fn bad_baselines_are_refused() {
+    let room = room();
+    let at = room.path();
+    dataset(at, "data", &graded(44, 20, 5), "");
+    let refused = |arguments: &str, words: &[&str]| {
+        let ran = run(at, &format!("evaluate {arguments}"));
+        assert!(ran.code == 1 || ran.code == 2, "{arguments}: {}", ran.stderr);
+        for word in words {
+            assert!(ran.stderr.contains(word), "{arguments}: {word:?} is not in {}", ran.stderr);
+        }
+    };
+    refused("--data data --feature f99", &["data: no column f99", "help: "]);
+    refused("--predictions p --data data", &["there is nothing to rank its rows by", "--feature"]);
+    refused("--feature f1", &["--data"]);
+    refused(
+        "--data data --random --convention ydf --metrics map",
+        &["map_normaliser=found has no expectation"],
+    );
+    refused("--data data --feature f13 --metrics rmse", &["has no value of f13: rmse needs one"]);
+    refused("--data data --feature f1 --feature f1", &["two rankings have the same name: f1"]);
+    refused("--data data --feature f1 --labels data", &["--labels"]);
+    let compared = run(at, "compare p p --data data");
+    assert!(compared.stderr.contains("there is nothing to rank its rows by"), "{}", compared.stderr);
+}

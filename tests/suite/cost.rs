@@ -1,0 +1,296 @@
+//! Costs of features: training that avoids expensive features, early exits, and quality against cost.
+
+use crate::support::*;
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Float64Type, Int32Type};
+use std::fs;
+use std::path::Path;
+
+/// Writes costs of the features of [`same_rows`] that rise from group to group.
+fn costs(directory: &Path) {
+    let features = described(directory, "one")["features"].as_u64().unwrap();
+    let rows = (1..=features).map(|feature| format!("f{feature},{},\n", 1 << (2 * (feature % 5))));
+    fs::write(directory.join("costs.csv"), format!("feature,cost,group\n{}", rows.collect::<String>()))
+        .unwrap();
+    let pair = (1..=features).map(|feature| {
+        let group = if feature <= 2 { "pair" } else { "" };
+        let cost = if feature <= 2 { 40 } else { feature };
+        format!("f{feature},{cost},{group}\n")
+    });
+    fs::write(directory.join("groups.csv"), format!("feature,cost,group\n{}", pair.collect::<String>()))
+        .unwrap();
+}
+
+/// The nodes of a model without its metadata.
+fn nodes(directory: &Path, arguments: &str) -> arrow::array::RecordBatch {
+    trained_bytes(directory, arguments);
+    table_of(&directory.join("m"))
+}
+
+const LEARNERS: [&str; 5] = [
+    "--preset planet --set num_trees=8 --set max_depth=3",
+    "--preset pgbrt --set workers=3 --set num_trees=6 --set max_depth=3",
+    "--preset gbrt --set num_trees=5 --set max_depth=3",
+    "--preset rf-point --set num_trees=20 --cost-batch 3",
+    "--preset rf-point --set criterion=variance --set num_trees=12 --set candidates=exact",
+];
+
+#[test]
+fn costs_that_count_nothing_change_no_tree() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    for learner in LEARNERS {
+        let learner = learner.replace("--cost-batch 3", "");
+        let free = nodes(room.path(), &format!("{learner} --data many"));
+        let zero = nodes(room.path(), &format!("{learner} --data many --costs costs.csv --cost-lambda 0"));
+        assert!(free == zero, "{learner}");
+        let priced =
+            nodes(room.path(), &format!("{learner} --data many --costs costs.csv --cost-lambda 0.5"));
+        assert!(free != priced, "{learner}: costs have no effect");
+    }
+}
+
+#[test]
+fn one_model_for_all_threads_partitions_and_interruptions() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    for learner in LEARNERS {
+        for file in ["costs.csv", "groups.csv"] {
+            let arguments = format!("{learner} --costs {file} --cost-lambda 0.3 --data ");
+            let expected = trained_bytes(room.path(), &format!("{arguments}one --threads 1"));
+            for (data, threads) in [("many", 1), ("few", 2), ("one", 4)] {
+                let other = trained_bytes(room.path(), &format!("{arguments}{data} --threads {threads}"));
+                assert!(other == expected, "{arguments}{data}, {threads} threads");
+            }
+        }
+    }
+    for learner in [LEARNERS[0], LEARNERS[3]] {
+        let learner = learner.replace("--set num_trees=8", "").replace("--set num_trees=20", "");
+        let arguments = format!("{learner} --costs costs.csv --cost-lambda 0.3 --data many --valid vali");
+        assert_resumes_with_the_same_log(room.path(), &arguments);
+    }
+}
+
+#[test]
+fn binned_data_on_disk_change_nothing() {
+    let room = room();
+    mslr_dataset(room.path());
+    let features = described(room.path(), "data")["features"].as_u64().unwrap();
+    let rows = (1..=features).map(|feature| format!("f{feature},{}\n", feature % 7));
+    fs::write(room.path().join("costs.csv"), format!("feature,cost\n{}", rows.collect::<String>())).unwrap();
+    for learner in ["--preset planet --set num_trees=3", "--preset rf-point --set num_trees=6 --cost-batch 2"]
+    {
+        let arguments = format!("{learner} --data data --costs costs.csv --cost-lambda 0.5");
+        assert_same_outputs_from_disk(room.path(), &arguments, &[]);
+        fs::remove_dir_all(room.path().join("data.bins")).unwrap();
+    }
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn boosting_on_a_cluster_knows_costs_and_forests_refuse_them() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    let arguments = "--costs costs.csv --cost-lambda 0.3 --data many";
+    let expected = trained_bytes(room.path(), &format!("{} {arguments}", LEARNERS[0]));
+    let cluster = trained_bytes(room.path(), &format!("{} {arguments} --cluster local:2", LEARNERS[0]));
+    assert!(cluster == expected);
+    let forest = run(room.path(), &format!("train {} {arguments} --cluster local:2 --model f", LEARNERS[3]));
+    assert_refused("a forest", &forest, 2, &["--costs: forests on a cluster"]);
+}
+
+#[test]
+fn a_feature_is_free_once_a_tree_uses_it() {
+    let room = room();
+    same_rows(room.path());
+    let features = described(room.path(), "one")["features"].as_u64().unwrap();
+    // All features but the first cost more than any split gains: the first wins wherever it has a cut.
+    let rows =
+        (1..=features).map(|feature| format!("f{feature},{}\n", if feature == 1 { 0 } else { 1000000 }));
+    fs::write(room.path().join("dear.csv"), format!("feature,cost\n{}", rows.collect::<String>())).unwrap();
+    let learner = "--preset planet --set num_trees=4 --set max_depth=1 --data one --costs dear.csv";
+    let ran = run(room.path(), &format!("train {learner} --model m")).ok();
+    assert!(ran.stderr.contains("costs outweigh gains"), "{}", ran.stderr);
+    let trees = table_of(&room.path().join("m"));
+    let used = trees.column_by_name("feature").unwrap().as_string::<i32>();
+    assert!(used.iter().flatten().all(|feature| feature == "f1"));
+    let costs = described(room.path(), "m");
+    assert_eq!(costs["costs"]["trees"].as_array().unwrap().len(), 4);
+    assert_eq!(costs["costs"]["cumulative"].as_f64(), Some(4.0));
+}
+
+#[test]
+fn bad_costs_are_refused() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    let good = fs::read_to_string(room.path().join("costs.csv")).unwrap();
+    for (name, text) in [
+        ("unknown.csv", format!("{good}f9999,1,\n")),
+        ("missing.csv", "feature,cost\nf1,1\n".to_owned()),
+        ("negative.csv", good.replace("f1,4,", "f1,-4,")),
+        ("repeated.csv", format!("{good}f1,4,\n")),
+        ("words.csv", good.replace("f1,4,", "f1,dear,")),
+        ("wrong.toml", "[prices]\nf1 = 1\n".to_owned()),
+    ] {
+        fs::write(room.path().join(name), text).unwrap();
+    }
+    let with = |file: &str, more: &str| format!("--data one --costs {file} {more}");
+    let cases = [
+        (with("unknown.csv", ""), "one has no feature \"f9999\""),
+        (with("missing.csv", ""), "missing.csv: no cost for "),
+        (with("negative.csv", ""), "the cost of f1 is -4"),
+        (with("repeated.csv", ""), "feature f1 is listed twice"),
+        (with("words.csv", ""), "the cost \"dear\" is not a number"),
+        (with("wrong.toml", ""), "wrong.toml: unknown field `prices`"),
+        (with("costs.csv", "--cost-lambda=-1"), "--cost-lambda -1"),
+        (with("costs.csv", "--cost-batch 0"), "--cost-batch 0"),
+        (with("costs.csv", "--preset rf-list"), "--costs: listwise trees do not know costs"),
+        (with("costs.csv", "--set runs=2"), "--costs: a model of several stages, runs or classes"),
+    ];
+    let cases: Vec<(&str, &str)> =
+        cases.iter().map(|(arguments, text)| (arguments.as_str(), *text)).collect();
+    assert_trainings_refused(room.path(), &cases);
+}
+
+/// The points of a curve: percentage, trees, cost and the values of the given metrics.
+fn points(file: &Path, metrics: &[&str]) -> Vec<(f64, i32, f64, Vec<f64>)> {
+    let table = table_of(file);
+    let number = |name: &str| table.column_by_name(name).unwrap().as_primitive::<Float64Type>().clone();
+    let (percents, costs) = (number("exit_percent"), number("cost"));
+    let trees = table.column_by_name("trees").unwrap().as_primitive::<Int32Type>().clone();
+    let values: Vec<_> = metrics.iter().map(|name| number(name)).collect();
+    let point = |row: usize| {
+        let values = values.iter().map(|column| column.value(row)).collect();
+        (percents.value(row), trees.value(row), costs.value(row), values)
+    };
+    (0..table.num_rows()).inspect(|row| assert!(percents.is_valid(*row))).map(point).collect()
+}
+
+#[test]
+fn curves_agree_with_predictions_and_evaluations() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    let names = ["prec@5", "pauc@0-5", "auc"];
+    for learner in ["--preset planet --set num_trees=20", "--preset rf-point --set num_trees=20"] {
+        train(room.path(), &format!("{learner} --data many --model m"));
+        let common = "--model m --data vali --exit-every 6";
+        run(
+            room.path(),
+            &format!(
+                "cost {common} --exit-percent 0,20 --costs costs.csv --metrics {} --convention mohan-cost,relevant=2 \
+                 --output curve.parquet",
+                names.join(",")
+            ),
+        )
+        .ok();
+        let curve = points(&room.path().join("curve.parquet"), &names);
+        assert_eq!(curve.iter().map(|point| point.1).collect::<Vec<_>>(), [6, 12, 18, 20, 6, 12, 18, 20]);
+        assert_eq!(curve[0].2, curve[4].2, "nothing exits before the first exit");
+        assert!(curve[7].2 < curve[3].2, "exits make scoring cheaper");
+        for (percent, end) in [("0", 3), ("20", 7)] {
+            let exits = format!("--exit-percent {percent}");
+            run(room.path(), &format!("predict {common} {exits} --output p.parquet")).ok();
+            let evaluate = "evaluate --predictions p.parquet --convention mohan-cost,relevant=2 --json";
+            let ran = run(room.path(), &format!("{evaluate} --metrics {}", names.join(","))).ok();
+            let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            let means = &report["systems"][0]["means"];
+            for (index, name) in ["p@5", "pauc_pooled@0-5", "auc_pooled"].iter().enumerate() {
+                assert_eq!(means[name].as_f64(), Some(curve[end].3[index]), "{learner} {percent} {name}");
+            }
+        }
+        run(room.path(), &format!("predict {common} --exit-percent 0 --output p.parquet --scores exits.txt"))
+            .ok();
+        run(room.path(), "predict --model m --data vali --scores plain.txt").ok();
+        assert_same_bytes(room.path(), "exits.txt", "plain.txt", "no document exits");
+    }
+    let ran = run(
+        room.path(),
+        "predict --model m --data vali --exit-every 5 --exit-percent 50 --exit-scope query --scores s.txt",
+    )
+    .ok();
+    assert!(ran.stderr.contains("% of all tree evaluations were needed"), "{}", ran.stderr);
+}
+
+#[test]
+fn undefined_areas_are_said() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    train(room.path(), "--preset planet --set num_trees=3 --data many --model m");
+    predict(room.path(), "m", "vali");
+    let ran = run(
+        room.path(),
+        "cost --model m --data vali --costs costs.csv --metrics auc --convention mohan-cost,relevant=99 --output c.parquet",
+    )
+    .ok();
+    assert!(ran.stdout.contains("undefined") && ran.stderr.contains("auc (auc_pooled) is undefined"));
+    run(room.path(), "predict --model m --data vali --output p.parquet").ok();
+    let ran =
+        run(room.path(), "evaluate --predictions p.parquet --metrics auc_pooled --convention relevant=99")
+            .ok();
+    assert!(ran.stdout.contains("auc_pooled is undefined: it needs both relevant and irrelevant documents"));
+}
+
+#[test]
+fn pooled_metrics_are_logged_recorded_and_not_compared() {
+    let room = room();
+    same_rows(room.path());
+    let metrics = "--set metric=auc_pooled,pauc_pooled@0-20,auc,success@3";
+    for learner in ["--preset planet --set num_trees=4", "--preset lambdamart --set num_trees=4"] {
+        let arguments = format!("{learner} {metrics} --data many --valid vali --rounds rounds");
+        train(room.path(), &format!("{arguments} --model m"));
+        let log = rounds_of(&room.path().join("rounds"));
+        run(room.path(), "predict --model m --data vali --output p.parquet").ok();
+        let line = "evaluate --predictions p.parquet --metrics auc_pooled,pauc_pooled@0-20,success@3 --output e.parquet";
+        let ran = run(room.path(), &format!("{line} --json")).ok();
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        for name in ["auc_pooled", "pauc_pooled@0-20", "success@3"] {
+            let last = *course(&log, "valid", name).last().unwrap();
+            assert_eq!(report["systems"][0]["means"][name].as_f64(), Some(last), "{learner} {name}");
+        }
+        let table = described(room.path(), "e.parquet");
+        let recorded = &table["pooled"][""]["auc_pooled"];
+        assert_eq!(recorded, &report["systems"][0]["means"]["auc_pooled"]);
+        let sql = "sql --format csv -c";
+        let query = "SELECT auc_pooled(label, score) AS a FROM 'p.parquet'";
+        let ran = command(room.path(), sql).arg(query).output().unwrap();
+        let found: f64 = String::from_utf8_lossy(&ran.stdout).lines().nth(1).unwrap().parse().unwrap();
+        assert_eq!(Some(found), recorded.as_f64());
+        let refused = run(room.path(), "compare p.parquet p.parquet --metric auc_pooled");
+        assert_refused("pooled", &refused, 2, &["auc_pooled has no value per query"]);
+    }
+}
+
+/// Runs every example of docs/cost.md on the sample data.
+#[test]
+fn examples_of_the_manual_run() {
+    let room = room();
+    let root = Path::new(crate::support::ROOT);
+    for name in ["train", "test"] {
+        let text = root.join("sample_data").join(format!("{name}.txt"));
+        run(room.path(), &format!("convert {} --output {name}", text.display())).ok();
+    }
+    fs::copy(root.join("sample_data/costs.csv"), room.path().join("costs.csv")).unwrap();
+    let manual = fs::read_to_string(root.join("docs/cost.md")).unwrap();
+    let mut examples = 0;
+    for arguments in manual.lines().filter_map(|line| line.strip_prefix("    planetree ")) {
+        if arguments.starts_with("run ") {
+            continue; // all pipelines are tested with those that ship
+        }
+        examples += 1;
+        match arguments.split_once("sql -c \"") {
+            Some((_, query)) => {
+                let query = query.trim_end_matches('"');
+                let ran = command(room.path(), "sql -c").arg(query).output().unwrap();
+                assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+            }
+            None => drop(run(room.path(), arguments).ok()),
+        }
+    }
+    assert!(examples >= 4, "{examples}");
+}
