@@ -1,6 +1,8 @@
 """Compares linear models trained by planetree with scikit-learn.
 
-    linear.py linear|logistic DATASET MODEL SCORES NORMALISATION LAMBDA
+    linear.py linear|logistic|svm|ranksvm DATASET MODEL SCORES NORMALISATION LAMBDA
+
+For SVMs, LAMBDA is svm_c, and the objective of both solutions is compared. That of ranksvm is computed on all pairs.
 """
 import sys
 
@@ -34,11 +36,51 @@ def normalise(x, queries, weights, how):
     return x
 
 
+def differences(x, y, queries, weights):
+    """The differences of all pairs of one query with different labels, the better document first, and the pairs' weights."""
+    queries, found, of_pairs = np.array(queries), [], []
+    for query in dict.fromkeys(queries.tolist()):
+        rows = np.flatnonzero(queries == query)
+        better, worse = np.nonzero(y[rows][:, None] > y[rows][None, :])
+        found.append(x[rows[better]] - x[rows[worse]])
+        of_pairs.append(np.full(len(better), weights[rows].mean()))
+    return np.concatenate(found), np.concatenate(of_pairs)
+
+
+def compare_svm(preset, x, y, queries, weights, ours, scores, cost):
+    from sklearn.svm import LinearSVC
+
+    if preset == "svm":
+        rows, sides, intercept = x, np.where(y >= 1, 1.0, -1.0), np.mean(scores - x @ ours)
+    else:
+        rows, weights = differences(x, y, queries, weights)
+        # Half of the pairs are turned around, because the solver wants two classes.
+        sides, intercept = np.where(np.arange(len(rows)) % 2 == 0, 1.0, -1.0), 0.0
+        rows = rows * sides[:, None]
+    total = weights.sum()
+
+    def objective(w, b):
+        short = np.maximum(0, 1 - sides * (rows @ w + b))
+        return w @ w / 2 + cost / total * (weights @ short**2) / 2
+
+    theirs = LinearSVC(C=1.0, loss="squared_hinge", dual=False, tol=1e-12, max_iter=100000,
+                       fit_intercept=preset == "svm", intercept_scaling=1e4)
+    theirs.fit(rows, sides, sample_weight=weights * cost / (2 * total))
+    best, found = objective(np.ravel(theirs.coef_), np.ravel(theirs.intercept_)[0] if preset == "svm" else 0.0), objective(ours, intercept)
+    assert abs(found - best) <= 1e-6 * best, (found, best)
+    print(f"objective {found:.12g}, of scikit-learn {best:.12g}")
+
+
 def main(preset, dataset, model, scores, how, penalty):
     x, y, names, queries = read_zero_filled(dataset)
     table = pyarrow.dataset.dataset(dataset, format="parquet").to_table()
     weights = table["weight"].to_numpy() if "weight" in table.column_names else np.ones(len(y))
     x, penalty = normalise(x.astype(float), queries, weights, how), float(penalty)
+    if preset in ("svm", "ranksvm"):
+        rows = pyarrow.parquet.read_table(model).to_pydict()
+        of_feature = dict(zip(rows["feature"], rows["value"]))
+        ours = np.array([of_feature[name] for name in names])
+        return compare_svm(preset, x, y, queries, weights, ours, np.loadtxt(scores), penalty)
     if preset == "linear":
         from sklearn.linear_model import Ridge
 

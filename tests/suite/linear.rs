@@ -8,13 +8,16 @@ use arrow::datatypes::Float64Type;
 use std::fs;
 
 /// Every loss, normalisation and way to handle missing values.
-const VARIANTS: [&str; 6] = [
+const VARIANTS: [&str; 9] = [
     "--preset linear",
     "--preset linear --set normalise_features=z --set missing=mean",
     "--preset linear --set normalise_features=none --set lambda_l2=3",
     "--preset logistic",
     "--preset logistic --set normalise_features=minmax --set missing=learned --set relevant_from=3",
     "--preset logistic --set normalise_features=none --set missing=median --set lambda_l2=0.1",
+    "--preset svm --set svm_c=3 --set relevant_from=2",
+    "--preset ranksvm",
+    "--preset ranksvm --set normalise_features=z --set missing=mean --set svm_c=20",
 ];
 
 #[test]
@@ -35,6 +38,29 @@ fn weights_are_those_of_scikit_learn() {
                 let Some(found) = reference_script(room.path(), "linear.py", &check) else { return };
                 eprintln!("{data}, {normalise}, {preset}, lambda {lambda}: {found}");
             }
+        }
+    }
+}
+
+#[test]
+fn objectives_of_svms_are_those_of_scikit_learn() {
+    let room = room();
+    let examples = graded(33, 40, 15);
+    dataset(room.path(), "data", &examples, "--partition-rows 200");
+    weighted_dataset(room.path(), "weighted", &examples, "--partition-rows 200");
+    for (data, normalise, cost) in [
+        ("data", "query", "1"),
+        ("data", "z", "100"),
+        ("weighted", "minmax", "10"),
+        ("weighted", "query", "0.01"),
+    ] {
+        for preset in ["svm", "ranksvm"] {
+            let settings = format!("--set normalise_features={normalise} --set svm_c={cost}");
+            train(room.path(), &format!("--preset {preset} --data {data} --model m {settings}"));
+            run(room.path(), &format!("predict --model m --data {data} --scores scores.txt")).ok();
+            let check = format!("{preset} {data} m scores.txt {normalise} {cost}");
+            let Some(found) = reference_script(room.path(), "linear.py", &check) else { return };
+            eprintln!("{data}, {normalise}, {preset}, cost {cost}: {found}");
         }
     }
 }
@@ -219,6 +245,13 @@ fn bad_input_is_refused() {
                 "expected query, z, minmax or none",
             ),
             ("--preset linear --data real --set lambda_l2=-1", "expected a number from 0"),
+            ("--preset ranksvm --data same --set svm_c=1", "every label is 2"),
+            ("--preset ranksvm --data real", "svm_c = auto: there is no validation set to choose it on"),
+            ("--preset ranksvm --data real --set svm_c=0", "expected auto, or a number above 0"),
+            (
+                "--preset svm --data real --set svm_c=1 --set relevant_from=100",
+                "no label is at least relevant_from = 100",
+            ),
             (
                 "--preset linear --data real --valid real --model-for err=e",
                 "--model-for err: every round of a linear model replaces the previous one",

@@ -144,7 +144,12 @@ impl TrainingPlan {
 
     /// Returns an error if early stopping or the weights of classes need a validation set and there is none.
     pub fn check_validation(&self, has_validation: bool) -> Result<()> {
-        self.stages.iter().try_for_each(|stage| stage.check_validation(has_validation))?;
+        for stage in &self.stages {
+            if let Some(refusal) = stage.learner.config().needs_validation().filter(|_| !has_validation) {
+                return Err(Error::usage(refusal.problem, refusal.remedy));
+            }
+            stage.check_validation(has_validation)?;
+        }
         match &self.target {
             Target::Ordinal(OrdinalTarget { weights: ClassWeights::LeastSquares(data), .. })
                 if *data != LeastSquaresData::Train && !has_validation =>

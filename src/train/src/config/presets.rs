@@ -20,7 +20,7 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 28] = [
+const TEXTS: [(&str, &str); 30] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
@@ -45,6 +45,8 @@ const TEXTS: [(&str, &str); 28] = [
     ("rf-hybrid", include_str!("presets/rf-hybrid.toml")),
     ("linear", include_str!("presets/linear.toml")),
     ("logistic", include_str!("presets/logistic.toml")),
+    ("svm", include_str!("presets/svm.toml")),
+    ("ranksvm", include_str!("presets/ranksvm.toml")),
     ("coordinate-ascent", include_str!("presets/coordinate-ascent.toml")),
     ("adarank", include_str!("presets/adarank.toml")),
     ("adarank-map", include_str!("presets/adarank-map.toml")),

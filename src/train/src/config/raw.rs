@@ -27,6 +27,8 @@ pub struct RawParameters {
     pub listwise: RawListwise,
     /// How linear models normalise features.
     pub normalisation: FeatureNormalisation,
+    /// Weight of the loss of SVMs; `None` to search it.
+    pub svm_c: Option<f64>,
     /// Parameters of learners that optimise a ranking metric.
     pub ranking: RawRanking,
 }
@@ -44,6 +46,7 @@ impl Default for RawParameters {
             forest: RawForest::default(),
             listwise: RawListwise::default(),
             normalisation: FeatureNormalisation::None,
+            svm_c: None,
             ranking: RawRanking::default(),
         }
     }

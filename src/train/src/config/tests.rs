@@ -67,6 +67,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
         "normalise_features" => ("zscore", "\"z\""),
+        "svm_c" => ("2", "2.0"),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
         "lambda_metric" => ("ERR", "\"err\""),
         "lambda_norm" => ("no", "false"),
@@ -96,6 +97,7 @@ fn every_parameter_can_be_set_under_every_name() {
             | "listwise_metric"
             | "queries_per_node" => "rf-list",
             "normalise_features" => "linear",
+            "svm_c" => "ranksvm",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
             "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
@@ -218,7 +220,7 @@ fn presets_have_the_settings_of_their_papers() {
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
         "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, coordinate-ascent, adarank, adarank-map, rankboost",
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, svm, ranksvm, coordinate-ascent, adarank, adarank-map, rankboost",
     );
 }
 
@@ -534,7 +536,7 @@ fn parameters_of_linear_models_are_checked() {
     let expected = LinearParameters {
         loss: LinearLoss::Squared,
         normalisation: FeatureNormalisation::Query,
-        lambda_l2: 1e-10,
+        penalty: LinearPenalty::Lambda(1e-10),
     };
     assert_eq!((&linear.learner, linear.num_trees), (&LearnerParameters::Linear(expected), 1));
     assert!(linear.tree().is_none() && linear.boost().is_none() && linear.forest().is_none());
@@ -575,6 +577,54 @@ fn parameters_of_linear_models_are_checked() {
     let LearnerParameters::Linear(parameters) = &ranked.learner else { panic!("the learner is linear") };
     assert_eq!(parameters.loss, LinearLoss::Squared);
     assert!(with_preset("linear", &["ensemble=boost"]).unwrap().boost().is_some());
+}
+
+#[test]
+fn parameters_of_svms_are_checked() {
+    let auto = with_preset("ranksvm", &[]).unwrap();
+    assert_eq!((auto.num_trees, auto.early_stopping_rounds), (5, Some(5)));
+    let given = with_preset("svm", &["svm_c=0.5", "relevant_from=2"]).unwrap();
+    assert_eq!((given.num_trees, given.early_stopping_rounds), (1, None));
+    let expected = LinearParameters {
+        loss: LinearLoss::Hinge { relevant_from: 2.0 },
+        normalisation: FeatureNormalisation::Query,
+        penalty: LinearPenalty::Cost(Some(0.5)),
+    };
+    assert_eq!(given.learner, LearnerParameters::Linear(expected));
+    for parameters in [&auto, &given] {
+        assert_eq!(&Parameters::from_toml(&parameters.to_toml()).unwrap(), parameters);
+    }
+    assert!(auto.to_toml().starts_with("ensemble = \"ranksvm\"\nnum_trees = 5\nnormalise_features"));
+    for value in ["0", "-1", "nan", "1e13", "x"] {
+        refused(
+            with_preset("ranksvm", &[&format!("svm_c={value}")]),
+            &format!("--set svm_c={value}: expected auto, or a number above 0, at most 1000000000000"),
+            "the default is auto",
+        );
+    }
+    refused(
+        with_preset("ranksvm", &["early_stopping=0"]),
+        "--set early_stopping=0: svm_c=auto keeps the best of its rounds",
+        "remove it, or set svm_c=1, for example",
+    );
+    refused(
+        with_preset("ranksvm", &["lambda_l2=1"]),
+        "--set lambda_l2=1: a ranking SVM does not use lambda_l2",
+        "remove it, or set ensemble=boost",
+    );
+    refused(
+        with_preset("linear", &["svm_c=1"]),
+        "--set svm_c=1: a linear model does not use svm_c",
+        "remove it, or set ensemble=svm",
+    );
+    assert!(with_preset("ranksvm", &["relevant_from=2"]).is_err(), "pairs are of all labels");
+    let plan = TrainingPlan::from(auto.clone());
+    refused(
+        plan.check_validation(false).map(|()| auto),
+        "svm_c = auto: there is no validation set to choose it on",
+        "add one with --valid, or set svm_c=1, for example",
+    );
+    assert!(plan.check_validation(true).is_ok());
 }
 
 #[test]

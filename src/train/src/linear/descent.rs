@@ -1,4 +1,5 @@
-//! Trains a linear function that minimises a loss. Every round is a step of Newton's method.
+//! Trains a linear function that minimises a loss. Every round is a step of Newton's method, or finds the minimum for
+//! one penalty.
 
 use super::learner::LinearAlgorithm;
 use super::newton::{Evaluation, Problem};
@@ -14,6 +15,9 @@ pub struct LossDescent<'a> {
     pub request: &'a TrainRequest,
     pub problem: Problem<'a>,
     pub jobs: LinearJobs<'a>,
+    /// The factors of half the squared weights of SVMs, one per round, each of which finds the minimum. Empty for other
+    /// models, of which a round is a step.
+    pub penalties: Vec<f64>,
     /// The function before the first round of this run.
     pub function: LinearFunction,
     /// The function after the last round, with its loss. `None` before the first round of this run.
@@ -28,13 +32,13 @@ impl LinearAlgorithm for LossDescent<'_> {
     fn start(&mut self, _round: u32) -> Result<()> {
         let current = self.problem.evaluate(&self.jobs, self.function.clone())?;
         if !self.problem.penalties_are_finite() {
-            return Err(Error::usage(
-                format_args!(
-                    "lambda_l2 = {:e} is too large: the penalty overflows",
-                    self.problem.parameters.lambda_l2
+            return Err(match self.penalties.is_empty() {
+                true => Error::usage(
+                    format_args!("lambda_l2 = {:e} is too large: the penalty overflows", self.problem.lambda),
+                    "lower lambda_l2; at the scale of the features, 1 is already strong",
                 ),
-                "lower lambda_l2; at the scale of the features, 1 is already strong",
-            ));
+                false => Error::usage("svm_c is too small: the penalty overflows", "raise svm_c"),
+            });
         }
         if !current.is_finite() {
             return Err(Error::place(
@@ -51,6 +55,13 @@ impl LinearAlgorithm for LossDescent<'_> {
         let Some(current) = &self.current else {
             return Err(Error::bug("linear", "the learner was not started"));
         };
+        if !self.penalties.is_empty() {
+            let Some(penalty) = self.penalties.get(round as usize - 1) else { return Ok(false) };
+            self.problem.lambda = *penalty;
+            let next = self.problem.minimise(&self.jobs, current.function.clone())?;
+            self.current = Some(next);
+            return Ok(true);
+        }
         let next = self.problem.improve(&self.jobs, current)?;
         let is_improved = next.is_some();
         self.current = next.or_else(|| self.current.take());
@@ -67,11 +78,15 @@ impl LinearAlgorithm for LossDescent<'_> {
     }
 
     fn end_note(&self, rounds: u32) -> String {
-        format!("converged after {rounds} rounds")
+        match self.penalties.len() {
+            0 | 1 => format!("converged after {rounds} rounds"),
+            values => format!("all {values} values of svm_c were tried"),
+        }
     }
 
     fn limit_note(&self, rounds: u32) -> Option<String> {
-        let current = self.current.as_ref().filter(|current| !current.is_minimum())?;
+        let current =
+            self.current.as_ref().filter(|current| self.penalties.is_empty() && !current.is_minimum())?;
         Some(format!(
             "the weights did not converge in {rounds} rounds: a further step would lower the loss by about {:.1e} of it; \
              raise num_trees, or set a larger lambda_l2 if the classes can be separated",

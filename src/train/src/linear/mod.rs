@@ -2,7 +2,7 @@
 //!
 //! `prepare.rs` finds the ranges, means and deviations of the features and creates the learner, and `learner.rs` connects
 //! it to the training driver. `newton.rs` minimises the loss, whose derivatives are sums over the rows (`rows.rs`,
-//! `loss.rs`). `plan.rs` describes how features are standardised, `sums.rs`
+//! `loss.rs`, `rank.rs`). `plan.rs` describes how features are standardised, `sums.rs`
 //! has sums that do not depend on the order of addition. `jobs.rs` defines the sums as jobs, and `runner.rs` runs them in
 //! this process or on a cluster. `ranking.rs` ranks queries by linear functions, for learners that optimise a metric, and
 //! `validation.rs` scores validation sets.
@@ -16,6 +16,7 @@ mod loss;
 mod newton;
 mod plan;
 mod prepare;
+mod rank;
 mod ranker;
 #[cfg(test)]
 pub(crate) mod ranker_fixtures;

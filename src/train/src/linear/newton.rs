@@ -4,14 +4,14 @@
 //! sum over the rows of weight * loss(label, score) + lambda / 2 * sum over the features of weight²
 //! ```
 //!
-//! where the loss is half the squared error or the log loss, and the intercept is not penalised. For the squared error,
+//! where the loss is half the squared error, the log loss or half the squared hinge loss of a row, or of a pair, and the intercept is not penalised. For the squared error,
 //! one step leads to the minimum: it solves the normal equations. A step for the log loss is one of iteratively
 //! reweighted least squares.
 
 use super::jobs::LinearSums;
 use super::plan::{LinearPoint, StandardPlan};
 use super::runner::LinearJobs;
-use crate::config::{LinearLoss, LinearParameters};
+use crate::config::LinearLoss;
 use planetree_base::error::Result;
 use planetree_base::symmetric::Symmetric;
 use planetree_metric::Mean;
@@ -48,22 +48,20 @@ struct Step {
 pub struct Problem<'a> {
     /// How features are standardised.
     pub plan: StandardPlan,
-    /// The parameters of the model.
-    pub parameters: &'a LinearParameters,
+    /// The loss of a row or a pair.
+    pub loss: &'a LinearLoss,
+    /// The factor of half the squared weights.
+    pub lambda: f64,
     /// Metrics without values, to which those of the rows are added.
     pub metrics: Vec<Mean>,
 }
 
 impl Problem<'_> {
-    fn loss(&self) -> &LinearLoss {
-        &self.parameters.loss
-    }
-
     /// Returns the factor of a weight's square in the loss. The parameter applies to the weights of the normalised
     /// features.
     fn penalty(&self, feature: usize) -> f64 {
         let deviation = self.plan.features[feature].deviation;
-        self.parameters.lambda_l2 / (deviation * deviation)
+        self.lambda / (deviation * deviation)
     }
 
     /// Returns whether the factors of all squares are finite, and the sum of a square and its factor is.
@@ -75,8 +73,8 @@ impl Problem<'_> {
     /// Computes the loss of a linear function and its derivatives.
     pub fn evaluate(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
         let point = self.plan.point(&function);
-        let scales = self.plan.scales(self.loss(), &point);
-        let job = LinearSums { plan: self.plan.clone(), loss: self.loss().clone(), point };
+        let scales = self.plan.scales(self.loss, &point);
+        let job = LinearSums { plan: self.plan.clone(), loss: self.loss.clone(), point };
         let totals = jobs.run(&job)?;
         let mut means = self.metrics.clone();
         totals.means.add_to(&mut means)?;
@@ -89,6 +87,20 @@ impl Problem<'_> {
             hessian.add_to_diagonal(feature + 1, penalty);
         }
         Ok(Evaluation { function, point: job.point, objective, gradient, hessian, means })
+    }
+
+    /// Returns the linear function with the least loss, with its loss. The search begins at `function`.
+    pub fn minimise(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
+        /// Maximum number of steps. Usually there are about ten.
+        const STEPS: u32 = 200;
+        let mut now = self.evaluate(jobs, function)?;
+        for _ in 0..STEPS {
+            match self.improve(jobs, &now)? {
+                Some(next) => now = next,
+                None => break,
+            }
+        }
+        Ok(now)
     }
 
     /// Returns the linear function after a step, with its loss. Returns `None` if the current one has the least loss.

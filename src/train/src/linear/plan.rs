@@ -128,6 +128,8 @@ pub struct StandardPlan {
     pub features: Vec<PlannedFeature>,
     /// Total weight of the training rows.
     pub weight: f64,
+    /// Total weight of the pairs of documents with different labels; 0 if the loss is not that of pairs.
+    pub pairs: f64,
     /// The largest absolute label.
     pub label: f64,
     /// The largest absolute score that training started from.
@@ -151,6 +153,11 @@ impl StandardPlan {
         self.normalisation == FeatureNormalisation::Query
     }
 
+    /// Returns the total weight of the terms of a loss, which are rows or pairs.
+    pub fn count(&self, loss: &LinearLoss) -> f64 {
+        if *loss == LinearLoss::RankHinge { self.pairs } else { self.weight }
+    }
+
     /// Returns the normalisers of the features.
     pub fn normalisers(&self) -> Vec<FeatureNormaliser> {
         let normaliser = |planned: &PlannedFeature| {
@@ -166,13 +173,14 @@ impl StandardPlan {
         let most: Vec<f64> = std::iter::once(1.0).chain(features).collect();
         let terms = point.weights.iter().zip(&most[1..]).map(|(weight, most)| weight.abs() * most);
         let score = self.offset + point.intercept.abs() + terms.sum::<f64>();
-        let (most_loss, most_gradient) = loss.bounds(self.label, score);
-        let scale = |bound: f64| SumScale::of_bound(self.weight * bound);
+        let [most_loss, most_gradient, most_hessian] = loss.bounds(self.label, score);
+        let count = self.count(loss);
+        let scale = |bound: f64| SumScale::of_bound(count * bound);
         let mut scales = Vec::with_capacity(1 + most.len() + entries(most.len()));
         scales.push(scale(most_loss));
         scales.extend(most.iter().map(|most| scale(most_gradient * most)));
         for row in 0..most.len() {
-            scales.extend(most[..=row].iter().map(|other| scale(most[row] * other)));
+            scales.extend(most[..=row].iter().map(|other| scale(most_hessian * most[row] * other)));
         }
         scales
     }

@@ -5,11 +5,14 @@ use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
-use super::rows::LinearRows;
+use super::rank::pair_count;
+use super::rows::{LinearRows, query_weight};
 use super::runner::LinearJobs;
 use super::sums::SumScale;
 use super::validation::LinearValidation;
-use crate::config::{LearnerParameters, LinearLoss, LinearSettings, ObjectiveParameters, Parameters};
+use crate::config::{
+    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, Parameters, SVM_COSTS,
+};
 use crate::driver::{
     FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
     TrainRequest, TrainingStart, mean_of,
@@ -40,15 +43,31 @@ impl PartSettings for LinearSettings {
         let (training, validation) = StartScores::divided(given);
         let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
         let (jobs, offset) = jobs(context, self, snapshot, input, training)?;
-        let plan = plan(context, self.learner.normalisation, input, offset, &jobs, observer)?;
+        let mut plan = plan(context, self.learner.normalisation, input, offset, &jobs, observer)?;
+        if self.learner.loss == LinearLoss::RankHinge {
+            plan.pairs = pair_weight(&input.data.rows);
+            if plan.pairs <= 0.0 {
+                return Err(Error::place(
+                    context.sources.source.place(),
+                    "no query has documents with different labels: there are no pairs to learn from",
+                    "train on queries with different labels",
+                ));
+            }
+        }
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
+        let penalties = penalties(self, &plan);
         let problem = Problem {
             plan,
-            parameters: &self.learner,
+            loss: &self.learner.loss,
+            lambda: match self.learner.penalty {
+                LinearPenalty::Lambda(lambda) => lambda,
+                LinearPenalty::Cost(_) => penalties.first().copied().unwrap_or_default(),
+            },
             metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
-        let algorithm = LossDescent { request, problem, jobs, function: function.clone(), current: None };
+        let algorithm =
+            LossDescent { request, problem, jobs, penalties, function: function.clone(), current: None };
         let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
@@ -69,14 +88,17 @@ fn start_score(
     rows: &[LabelledRows],
     has_start: bool,
 ) -> Result<f64, crate::objective::LabelProblem> {
-    let LinearLoss::Logistic { relevant_from } = settings.learner.loss else {
-        return Ok(if has_start { 0.0 } else { mean_of(rows, |label| label) });
+    let relevant_from = match settings.learner.loss {
+        LinearLoss::Squared => return Ok(if has_start { 0.0 } else { mean_of(rows, |label| label) }),
+        LinearLoss::RankHinge => return Ok(0.0),
+        LinearLoss::Logistic { relevant_from } | LinearLoss::Hinge { relevant_from } => relevant_from,
     };
     let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
     let Some(logistic) = logistic else { return Ok(0.0) };
     logistic.check(rows)?;
     let relevant = |label: f32| if logistic.is_relevant(label) { 1.0 } else { 0.0 };
-    Ok(if has_start { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
+    let is_hinge = matches!(settings.learner.loss, LinearLoss::Hinge { .. });
+    Ok(if has_start || is_hinge { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
 /// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
@@ -155,6 +177,7 @@ pub fn plan(
         normalisation,
         features: numeric.map(planned).collect(),
         weight: total_weight(rows),
+        pairs: 0.0,
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
         offset,
         all_features: source.features() as u32,
@@ -197,6 +220,24 @@ pub fn plan(
         return Err(Error::place(source.place(), problem, remedy));
     }
     Ok(plan)
+}
+
+/// Returns the factors of half the squared weights of an SVM, one per round.
+fn penalties(settings: &LinearSettings, plan: &StandardPlan) -> Vec<f64> {
+    let count = plan.count(&settings.learner.loss);
+    match settings.learner.penalty {
+        LinearPenalty::Lambda(_) => Vec::new(),
+        LinearPenalty::Cost(Some(cost)) => vec![count / cost],
+        LinearPenalty::Cost(None) => SVM_COSTS.iter().map(|cost| count / cost).collect(),
+    }
+}
+
+/// Returns the number of pairs of documents with different labels, by the weights of their queries.
+fn pair_weight(rows: &[LabelledRows]) -> f64 {
+    let of_query = |rows: &LabelledRows, query: std::ops::Range<usize>| {
+        query_weight(rows, query.clone()) * pair_count(&rows.labels[query])
+    };
+    rows.iter().flat_map(|rows| rows.queries().map(move |query| of_query(rows, query))).sum()
 }
 
 /// Returns the total weight of all rows, added in the order of the rows.

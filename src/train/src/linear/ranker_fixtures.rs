@@ -43,6 +43,7 @@ pub fn problem<'a>(
         normalisation: FeatureNormalisation::Query,
         features: (0..WEIGHTED as u32).map(|feature| PlannedFeature::new(feature, Some(0.0))).collect(),
         weight: 1.0,
+        pairs: 0.0,
         label: 4.0,
         offset: 0.0,
         all_features: FEATURES as u32,

@@ -3,6 +3,7 @@
 
 use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::rank::ActivePairs;
 use super::ranking::RankingCache;
 use super::sums::{FixedSums, SumScale};
 use crate::bins::rows_of;
@@ -197,6 +198,12 @@ fn weight_of(rows: &LabelledRows, row: usize) -> f64 {
     rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]))
 }
 
+/// Returns the weight of a query, which is the mean of those of its rows.
+pub fn query_weight(rows: &LabelledRows, query: Range<usize>) -> f64 {
+    let count = query.len().max(1) as f64;
+    query.map(|row| weight_of(rows, row)).sum::<f64>() / count
+}
+
 /// The range of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FeatureRange {
@@ -251,6 +258,8 @@ struct QueryMatrix {
     scores: Vec<f64>,
     gradients: Vec<f64>,
     hessians: Vec<f64>,
+    /// The active pairs, if the loss is that of pairs.
+    pairs: ActivePairs,
 }
 
 impl QueryMatrix {
@@ -271,16 +280,11 @@ impl QueryMatrix {
             query.len(),
         );
         self.fill(context, &all.values[*partition], query.clone(), padded);
-        let mut total = 0.0;
-        self.gradients.clear();
-        self.hessians.clear();
-        for (row, score) in query.clone().zip(&self.scores) {
-            let weight = weight_of(rows, row);
-            let RowLoss { loss, gradient, hessian } = context.loss.of_row(rows.labels[row], *score);
-            total += weight * loss;
-            self.gradients.push(weight * gradient);
-            self.hessians.push(weight * hessian);
-        }
+        let pair_weight = (*context.loss == LinearLoss::RankHinge).then(|| query_weight(rows, query.clone()));
+        let total = match pair_weight {
+            Some(weight) => self.pair_losses(&rows.labels[query.clone()], weight),
+            None => self.row_losses(context.loss, rows, query.clone()),
+        };
         self.gradients.resize(padded, 0.0);
         self.hessians.resize(padded, 0.0);
         let (columns, mut place) = (&self.columns, 0);
@@ -292,16 +296,47 @@ impl QueryMatrix {
         for column in columns.chunks_exact(padded) {
             add(dot(column, &self.gradients));
         }
+        self.weighted.clear();
         self.weighted.resize(padded, 0.0);
         for row in 0..size {
             let column = &columns[row * padded..][..padded];
-            for ((weighted, value), hessian) in self.weighted.iter_mut().zip(column).zip(&self.hessians) {
-                *weighted = value * hessian;
+            if let Some(weight) = pair_weight {
+                let (column, weighted) = (&column[..query.len()], &mut self.weighted[..query.len()]);
+                self.pairs.multiply(column, weighted);
+                weighted.iter_mut().for_each(|weighted| *weighted *= weight);
+            } else {
+                for ((weighted, value), hessian) in self.weighted.iter_mut().zip(column).zip(&self.hessians) {
+                    *weighted = value * hessian;
+                }
             }
             for other in columns.chunks_exact(padded).take(row + 1) {
                 add(dot(other, &self.weighted));
             }
         }
+    }
+
+    /// Computes the gradients and hessians of a query's rows. Returns their loss.
+    #[inline(always)]
+    fn row_losses(&mut self, loss: &LinearLoss, rows: &LabelledRows, query: Range<usize>) -> f64 {
+        let mut total = 0.0;
+        self.gradients.clear();
+        self.hessians.clear();
+        for (row, score) in query.zip(&self.scores) {
+            let weight = weight_of(rows, row);
+            let RowLoss { loss, gradient, hessian } = loss.of_row(rows.labels[row], *score);
+            total += weight * loss;
+            self.gradients.push(weight * gradient);
+            self.hessians.push(weight * hessian);
+        }
+        total
+    }
+
+    /// Finds the active pairs of a query and computes the gradients of its rows. Returns the loss of the pairs.
+    fn pair_losses(&mut self, labels: &[f32], weight: f64) -> f64 {
+        let loss = self.pairs.update(labels, &self.scores, &mut self.gradients);
+        self.gradients.iter_mut().for_each(|gradient| *gradient *= weight);
+        self.hessians.clear();
+        weight * loss
     }
 
     /// Sets the scores to the intercept and the scores that training started from.

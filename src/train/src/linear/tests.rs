@@ -145,7 +145,12 @@ fn partitions_and_resumed_runs_have_the_same_weights() {
     let documents = documents(3, 60);
     let (one, many) =
         (dataset(room.path(), "one", &documents, 1 << 20), dataset(room.path(), "many", &documents, 7));
-    for (preset, set) in [("linear", &["normalise_features=none"][..]), ("logistic", &["lambda_l2=0.001"])] {
+    for (preset, set) in [
+        ("linear", &["normalise_features=none"][..]),
+        ("logistic", &["lambda_l2=0.001"]),
+        ("svm", &["svm_c=3"]),
+        ("ranksvm", &["svm_c=3"]),
+    ] {
         let expected = trained(&one, preset, set).model;
         assert_eq!(trained(&many, preset, set).model.parts, expected.parts, "{preset}");
         for stop in 1..=expected.rounds {
@@ -164,6 +169,103 @@ fn partitions_and_resumed_runs_have_the_same_weights() {
             );
         }
     }
+}
+
+/// At the minimum, the weights are C times the mean slope of the hinge loss over all pairs (or documents), one by one.
+#[test]
+fn hinge_losses_have_no_slope_at_the_trained_weights() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(5, 60);
+    let data = dataset(room.path(), "data", &documents, 1 << 20);
+    for (how, cost) in [("none", 0.3), ("query", 1.0), ("z", 100.0), ("minmax", 20.0)] {
+        let features = normalised(&documents, how);
+        let set = [format!("normalise_features={how}"), format!("svm_c={cost}")];
+        let of = |query: usize| documents.iter().filter(move |document| document.query == query);
+        for preset in ["svm", "ranksvm"] {
+            let outcome = trained(&data, preset, &[&set[0], &set[1]]);
+            let found = function(&outcome.model);
+            let score = |row: usize| {
+                let terms = found.terms.iter().zip(&features[row]).map(|(term, value)| term.weight * value);
+                found.base_score + terms.sum::<f64>()
+            };
+            let (mut slope, mut total) = ([0.0; FEATURES], 0.0);
+            for (one, document) in documents.iter().enumerate() {
+                if preset == "svm" {
+                    let side = if document.label >= 1.0 { 1.0 } else { -1.0 };
+                    let short = (1.0 - side * score(one)).max(0.0);
+                    total += document.weight;
+                    (0..FEATURES).for_each(|place| {
+                        slope[place] += document.weight * side * short * features[one][place]
+                    });
+                    continue;
+                }
+                let weight = of(document.query).map(|other| other.weight).sum::<f64>()
+                    / of(document.query).count() as f64;
+                for (two, other) in documents.iter().enumerate() {
+                    if other.query != document.query || other.label >= document.label {
+                        continue;
+                    }
+                    let short = (1.0 - (score(one) - score(two))).max(0.0);
+                    total += weight;
+                    for place in 0..FEATURES {
+                        slope[place] += weight * short * (features[one][place] - features[two][place]);
+                    }
+                }
+            }
+            for (place, term) in found.terms.iter().enumerate().take(FEATURES - 1) {
+                assert_near(
+                    cost * slope[place] / total,
+                    term.weight,
+                    &format!("{preset}, {how}, feature {place}"),
+                );
+            }
+            assert_eq!(outcome.model.rounds, 1);
+        }
+    }
+}
+
+#[test]
+fn the_best_cost_on_validation_data_is_kept() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(6, 40), 1 << 20);
+    let valid = dataset(room.path(), "valid", &documents(7, 40), 1 << 20);
+    for preset in ["svm", "ranksvm"] {
+        let outcome =
+            train(&request(&data, preset, &[]).validate("vali", valid.clone()), &mut Silent).unwrap();
+        let value = |round: u32| {
+            let entry = |entry: &&crate::LogEntry| {
+                entry.round == round && entry.split == "vali" && entry.metric == "map"
+            };
+            outcome.log.iter().find(entry).unwrap().value
+        };
+        let best =
+            (1..=5).max_by(|one, other| value(*one).total_cmp(&value(*other)).then(other.cmp(one))).unwrap();
+        assert_eq!(outcome.best.map(|best| best.round), Some(best), "{preset}");
+        let cost = format!("svm_c={}", crate::config::SVM_COSTS[best as usize - 1]);
+        let alone = trained(&data, preset, &[&cost]);
+        for (one, other) in function(&outcome.model).terms.iter().zip(&function(&alone.model).terms) {
+            assert_near(one.weight, other.weight, preset);
+        }
+    }
+    let error = train(&request(&data, "ranksvm", &[]), &mut Silent).err().unwrap().to_string();
+    assert!(error.contains("there is no validation set to choose it on"), "{error}");
+}
+
+#[test]
+fn data_without_pairs_is_refused() {
+    let room = tempfile::tempdir().unwrap();
+    let mut same = documents(8, 30);
+    for document in &mut same {
+        document.label = (document.query % 2) as f64;
+    }
+    let data = dataset(room.path(), "same", &same, 1 << 20);
+    let error = train(&request(&data, "ranksvm", &["svm_c=1"]), &mut Silent).err().unwrap().to_string();
+    assert!(error.contains("no query has documents with different labels"), "{error}");
+    // Queries of one document have no pairs, but do not matter beside others.
+    let mut single: Vec<Document> = documents(8, 30);
+    single.push(Document { query: 30, label: 4.0, weight: 1.0, features: [Some(1.0); FEATURES] });
+    let data = dataset(room.path(), "single", &single, 1 << 20);
+    assert!(train(&request(&data, "ranksvm", &["svm_c=1", "normalise_features=z"]), &mut Silent).is_ok());
 }
 
 #[test]

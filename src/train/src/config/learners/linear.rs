@@ -3,7 +3,7 @@
 use super::super::Parameters;
 use super::super::raw::RawParameters;
 use super::super::sections::{NORMALISATION, OBJECTIVE, ObjectiveName, RELEVANCE};
-use super::{LearnerConfig, LearnerParameters, LearnerSpec, Refusal};
+use super::{LearnerConfig, LearnerParameters, LearnerSpec, Refusal, svm};
 use planetree_model::model::FeatureNormalisation;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,23 @@ pub enum LinearLoss {
         /// Minimum label that counts as relevant.
         relevant_from: f32,
     },
+    /// Half the squared hinge loss of binary relevance.
+    Hinge {
+        /// Minimum label that counts as relevant.
+        relevant_from: f32,
+    },
+    /// Half the squared hinge loss of the score differences of document pairs.
+    RankHinge,
+}
+
+/// L2 regularisation of the weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LinearPenalty {
+    /// The sum of the losses of all rows plus half this number times the sum of the squared weights is minimised.
+    Lambda(f64),
+    /// This number times the mean loss plus half the sum of the squared weights is minimised. `None` if several numbers
+    /// are tried.
+    Cost(Option<f64>),
 }
 
 /// Parameters of linear models.
@@ -26,8 +43,8 @@ pub struct LinearParameters {
     pub loss: LinearLoss,
     /// How features are normalised.
     pub normalisation: FeatureNormalisation,
-    /// L2 regularisation of the weights: the loss includes half this number times the sum of their squares.
-    pub lambda_l2: f64,
+    /// L2 regularisation of the weights.
+    pub penalty: LinearPenalty,
 }
 
 /// Training parameters of a linear model.
@@ -55,20 +72,31 @@ fn parameters(raw: &RawParameters) -> LearnerParameters {
             _ => LinearLoss::Squared,
         },
         normalisation: raw.normalisation,
-        lambda_l2: raw.objective.lambda_l2,
+        penalty: LinearPenalty::Lambda(raw.objective.lambda_l2),
     })
 }
 
 impl LearnerConfig for LinearParameters {
     fn spec(&self) -> &'static LearnerSpec {
-        &LINEAR
+        match self.loss {
+            LinearLoss::Squared | LinearLoss::Logistic { .. } => &LINEAR,
+            LinearLoss::Hinge { .. } => &svm::SVM,
+            LinearLoss::RankHinge => &svm::RANKSVM,
+        }
     }
 
     fn write(&self, raw: &mut RawParameters) {
-        raw.objective.lambda_l2 = self.lambda_l2;
+        match self.penalty {
+            LinearPenalty::Lambda(lambda) => raw.objective.lambda_l2 = lambda,
+            LinearPenalty::Cost(cost) => raw.svm_c = cost,
+        }
         raw.normalisation = self.normalisation;
         raw.objective.name = match &self.loss {
-            LinearLoss::Squared => ObjectiveName::Squared,
+            LinearLoss::Squared | LinearLoss::RankHinge => ObjectiveName::Squared,
+            LinearLoss::Hinge { relevant_from } => {
+                raw.objective.relevant_from = *relevant_from;
+                ObjectiveName::Squared
+            }
             LinearLoss::Logistic { relevant_from } => {
                 raw.objective.relevant_from = *relevant_from;
                 ObjectiveName::Logistic
@@ -76,10 +104,20 @@ impl LearnerConfig for LinearParameters {
         };
     }
 
+    fn needs_validation(&self) -> Option<Refusal> {
+        (self.penalty == LinearPenalty::Cost(None)).then_some(Refusal {
+            problem: "svm_c = auto: there is no validation set to choose it on",
+            remedy: "add one with --valid, or set svm_c=1, for example",
+        })
+    }
+
     fn refuses_classes(&self) -> Option<Refusal> {
         (self.loss != LinearLoss::Squared).then_some(Refusal {
             problem: "classes are learned by squared error on 0 and 1",
-            remedy: "set objective=squared",
+            remedy: match self.penalty {
+                LinearPenalty::Lambda(_) => "set objective=squared",
+                LinearPenalty::Cost(_) => "set ensemble=linear",
+            },
         })
     }
 }

@@ -6,6 +6,7 @@ mod boost;
 mod coordinate_ascent;
 mod forest;
 mod linear;
+mod svm;
 
 pub(super) use boost::RawBoost;
 pub(super) use forest::{FOREST, RawForest};
@@ -17,11 +18,12 @@ pub use forest::{
     CriterionName, ForestCandidates, ForestCriterion, ForestParameters, ForestSettings, LeafScore,
     PointCriterion,
 };
-pub use linear::{LinearLoss, LinearParameters, LinearSettings};
+pub use linear::{LinearLoss, LinearParameters, LinearPenalty, LinearSettings};
+pub use svm::SVM_COSTS;
 
 use super::keys::{Key, section_keys};
 use super::raw::RawParameters;
-use super::sections::{SHARED, Section};
+use super::sections::{OBJECTIVE, SHARED, Section};
 use super::{ObjectiveName, TreeParameters};
 
 /// All learners. The first one is the default.
@@ -29,6 +31,8 @@ pub(super) static LEARNERS: &[&LearnerSpec] = &[
     &boost::BOOST,
     &forest::FOREST,
     &linear::LINEAR,
+    &svm::SVM,
+    &svm::RANKSVM,
     &adarank::ADARANK,
     &coordinate_ascent::COORDINATE_ASCENT,
 ];
@@ -128,6 +132,11 @@ pub trait LearnerConfig {
         BinNeeds { max_bin: Some(255), sparse: true }
     }
 
+    /// Returns why the learner cannot be trained without a validation set.
+    fn needs_validation(&self) -> Option<Refusal> {
+        None
+    }
+
     /// Returns why the learner cannot be a later stage.
     fn refuses_to_follow(&self) -> Option<Refusal> {
         None
@@ -170,6 +179,12 @@ impl LearnerSpec {
             std::iter::once(&learner.name).chain(learner.aliases).any(|name| name.eq_ignore_ascii_case(text))
         };
         LEARNERS.iter().copied().find(|learner| is_named(learner))
+    }
+
+    /// Returns whether the learner uses a parameter by itself, whatever the objective.
+    pub(super) fn has_own(&self, name: &str) -> bool {
+        let entry = section_keys().find(|entry| entry.key.name == name);
+        entry.is_some_and(|entry| self.uses(entry.section)) && !self.uses(&OBJECTIVE)
     }
 
     fn uses(&self, section: &'static Section) -> bool {

@@ -421,7 +421,7 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
     ];
     for (name, objectives) in belongs {
         let Some(key) = Key::named(name).filter(|_| !objectives.contains(&objective)) else { continue };
-        if name == "label_gain" && raw.is_listwise() {
+        if raw.learner.has_own(name) || (name == "label_gain" && raw.is_listwise()) {
             continue;
         }
         let given = key.print(raw);
