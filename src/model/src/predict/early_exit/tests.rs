@@ -27,6 +27,7 @@ fn model(combine: Combine, trees: usize, draw: &mut Stream) -> Model {
         configuration: String::new(),
         data: Vec::new(),
         origin: Origin::default(),
+        start_scores: None,
     }
 }
 
