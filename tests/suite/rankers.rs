@@ -89,7 +89,11 @@ fn all_commands_take_the_models() {
         let json = described(room.path(), preset);
         let kind = if preset == "rankboost" { "trees" } else { "linear" };
         assert_eq!(json["parts"][0]["kind"], kind, "{preset}");
-        run(room.path(), &format!("--quiet predict --model {preset} --data vali --output predicted-{preset}")).ok();
+        run(
+            room.path(),
+            &format!("--quiet predict --model {preset} --data vali --output predicted-{preset}"),
+        )
+        .ok();
         run(room.path(), &format!("--quiet evaluate --predictions predicted-{preset}")).ok();
         run(room.path(), &format!("describe {preset} --permutation vali")).ok();
         let settings = format!("--set {settings} --folds 3 --output folds-{preset}");

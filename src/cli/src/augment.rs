@@ -20,7 +20,7 @@ use std::time::Instant;
 #[command(after_help = "Examples:
   planetree augment --data train --model mart=mart.parquet --output train-mart
   planetree augment --data train --documents 0.5 --seed 1 --output train-aug50")]
-pub struct AugmentArguments {
+pub(crate) struct AugmentArguments {
     /// Dataset: a directory or a URL
     #[arg(long, value_name = "DATASET")]
     data: String,
@@ -85,7 +85,7 @@ impl ColumnArgument {
 }
 
 /// Runs the command.
-pub fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let models = arguments.models()?;

@@ -6,7 +6,7 @@ use planetree_judge::evaluate::Baseline;
 
 /// Rankings of a dataset that need no model.
 #[derive(Debug, Args)]
-pub struct BaselineOptions {
+pub(crate) struct BaselineOptions {
     /// Rank the rows of --data by a feature, such as f110, or -f110 if small values are best; documents without a value
     /// come last; may be repeated
     #[arg(long, value_name = "[NAME=][-]FEATURE", requires = "data", allow_hyphen_values = true)]
@@ -20,7 +20,7 @@ pub struct BaselineOptions {
 
 impl BaselineOptions {
     /// Returns the baselines with their names. `seed` is the seed of random orders.
-    pub fn named(&self, seed: u64) -> Vec<(String, Baseline)> {
+    pub(crate) fn named(&self, seed: u64) -> Vec<(String, Baseline)> {
         let of_feature = |text: &String| {
             let (name, feature) = split_name(text);
             (name.unwrap_or(feature).to_owned(), Baseline::Feature(feature.to_owned()))

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Encryption and authentication between the processes of a cluster.
 #[derive(Debug, Args)]
-pub struct SecurityOptions {
+pub(crate) struct SecurityOptions {
     /// PEM file with the CA certificate that signed the certificates of all cluster processes
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_ca: Option<PathBuf>,
@@ -29,14 +29,14 @@ pub struct SecurityOptions {
 
 impl SecurityOptions {
     /// Returns whether any of the options is given.
-    pub fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         [&self.tls_ca, &self.tls_certificate, &self.tls_key, &self.token_file]
             .into_iter()
             .any(Option::is_some)
     }
 
     /// Reads the certificates, the key and the token.
-    pub fn read(&self) -> Result<Security> {
+    pub(crate) fn read(&self) -> Result<Security> {
         Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())?
             .with_token(self.token_file.as_deref())
     }
@@ -74,7 +74,7 @@ struct ListenOptions {
 #[command(after_help = "Examples:
   planetree scheduler
   planetree scheduler --bind 10.0.0.1 --plaintext")]
-pub struct SchedulerArguments {
+pub(crate) struct SchedulerArguments {
     #[command(flatten)]
     listen: ListenOptions,
 
@@ -95,7 +95,7 @@ pub struct SchedulerArguments {
 #[command(after_help = "Examples:
   planetree executor
   planetree executor --scheduler 10.0.0.1:50050 --bind 10.0.0.2 --plaintext --cache-memory 32GiB")]
-pub struct ExecutorArguments {
+pub(crate) struct ExecutorArguments {
     /// Address of the scheduler
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50050")]
     scheduler: String,
@@ -120,7 +120,7 @@ pub struct ExecutorArguments {
 }
 
 /// Runs the scheduler.
-pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
+pub(crate) fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
     let options = SchedulerOptions {
         bind: arguments.listen.bind.clone(),
         port: arguments.port,
@@ -138,7 +138,7 @@ pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
 }
 
 /// Runs an executor.
-pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
+pub(crate) fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
     let invalid_address = || {
         Error::usage(
             format_args!("--scheduler {}: not an address", arguments.scheduler),

@@ -13,7 +13,7 @@ use std::io::Write;
   planetree completions bash > ~/.local/share/bash-completion/completions/planetree
   planetree completions zsh > \"${fpath[1]}/_planetree\"
   planetree completions fish > ~/.config/fish/completions/planetree.fish")]
-pub struct CompletionsArguments {
+pub(crate) struct CompletionsArguments {
     /// Shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
@@ -24,7 +24,7 @@ pub struct CompletionsArguments {
 #[command(after_help = "Examples:
   planetree man train | man -l -
   planetree man --output ~/.local/share/man/man1")]
-pub struct ManArguments {
+pub(crate) struct ManArguments {
     /// Command whose page is printed [default: the page of planetree itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Option<String>,
@@ -35,14 +35,14 @@ pub struct ManArguments {
 }
 
 /// Prints completions.
-pub fn completions(arguments: &CompletionsArguments, mut root: Command) -> Result<()> {
+pub(crate) fn completions(arguments: &CompletionsArguments, mut root: Command) -> Result<()> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut root, "planetree", &mut text);
     super::print(&String::from_utf8_lossy(&text))
 }
 
 /// Prints or writes manual pages.
-pub fn man(arguments: &ManArguments, root: Command) -> Result<()> {
+pub(crate) fn man(arguments: &ManArguments, root: Command) -> Result<()> {
     let pages = pages(root)?;
     let Some(directory) = &arguments.output else {
         let name = arguments

@@ -26,7 +26,7 @@ use std::num::NonZeroUsize;
   planetree convert s3://judgments/2026-11/ --output s3://datasets/judgments
   zcat big.txt.gz | planetree convert - --output big
   planetree convert clicks.csv --label-column clicks --query-column session --output clicks")]
-pub struct ConvertArguments {
+pub(crate) struct ConvertArguments {
     /// Input files, directories, patterns or URLs, read in this order; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<String>,
@@ -180,7 +180,7 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 /// Runs the command.
-pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let store = &arguments.store;
     let mut options = ConvertOptions {
         output: store.locate(&arguments.output)?,

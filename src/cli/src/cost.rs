@@ -28,7 +28,7 @@ use std::time::Instant;
   planetree cost --model model.parquet --data test --costs costs.csv --output curve.parquet
   planetree cost --model model.parquet --data test --costs costs.csv --exit-every 100 --exit-percent 0,5,10,20 \\
       --metrics prec@5,pauc@0-5,auc --output curve.parquet")]
-pub struct CostArguments {
+pub(crate) struct CostArguments {
     /// Model: a file or a URL
     #[arg(long, value_name = "FILE")]
     model: String,
@@ -84,7 +84,7 @@ pub struct CostArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &CostArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &CostArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let request = arguments.request()?;

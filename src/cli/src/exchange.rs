@@ -27,7 +27,7 @@ const AUTO: &str = "auto";
 Examples:
   planetree export model.parquet --format lightgbm --output model.txt
   planetree export s3://models/night --format xgboost --output model.json", formats_help(MODEL_FORMATS.iter())))]
-pub struct ExportArguments {
+pub(crate) struct ExportArguments {
     /// Model: a file or a URL
     #[arg(value_name = "MODEL")]
     model: String,
@@ -58,7 +58,7 @@ pub struct ExportArguments {
 Examples:
   planetree import model.txt --output model.parquet
   planetree import model.json --format xgboost --names names.txt --output model.parquet", formats_help(importable())))]
-pub struct ImportArguments {
+pub(crate) struct ImportArguments {
     /// File to read: a path or a URL
     #[arg(value_name = "FILE")]
     file: String,
@@ -103,7 +103,7 @@ fn formats_help(formats: impl Iterator<Item = &'static ModelFormat>) -> String {
 }
 
 /// Runs `planetree export`.
-pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
+pub(crate) fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     let location = arguments.store.locate(&arguments.model)?;
     let output = arguments.store.locate(&arguments.output)?;
     let format = ModelFormat::named(&arguments.format).ok_or_else(|| unknown_format(&arguments.format))?;
@@ -122,7 +122,7 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
 }
 
 /// Runs `planetree import`.
-pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
+pub(crate) fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     let store = &arguments.store;
     let file = store.locate(&arguments.file)?;
     let output = store.locate(&arguments.output)?;

@@ -7,7 +7,7 @@ use planetree_base::error::Result;
 
 /// Threads, cluster and access to object stores.
 #[derive(Debug, Args)]
-pub struct ExecutionOptions {
+pub(crate) struct ExecutionOptions {
     #[command(flatten)]
     pub threads: ThreadOptions,
 
@@ -26,7 +26,7 @@ pub struct ExecutionOptions {
 impl ExecutionOptions {
     /// Returns the cluster, if one is requested. Executors that are started on this machine share `threads` threads; 0
     /// means all cores.
-    pub fn cluster(&self, threads: usize) -> Result<Option<RemoteCluster>> {
+    pub(crate) fn cluster(&self, threads: usize) -> Result<Option<RemoteCluster>> {
         let Some(address) = &self.cluster else { return Ok(None) };
         let threads = if threads == 0 { super::options::available_cores() } else { threads };
         let credentials = self.store.instance_credentials();

@@ -5,7 +5,7 @@ use planetree_model::predict::{ExitScope, ExitShare};
 
 /// Which documents are compared with each other.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ExitScopeArgument {
+pub(crate) enum ExitScopeArgument {
     /// All documents of the dataset
     Pooled,
     /// The documents of each query
@@ -14,7 +14,7 @@ pub enum ExitScopeArgument {
 
 /// What the percentage refers to.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ExitOf {
+pub(crate) enum ExitOf {
     /// The documents that have not exited yet
     Remaining,
     /// All documents
@@ -23,7 +23,7 @@ pub enum ExitOf {
 
 impl ExitScopeArgument {
     /// Returns the scope.
-    pub fn scope(self) -> ExitScope {
+    pub(crate) fn scope(self) -> ExitScope {
         match self {
             ExitScopeArgument::Pooled => ExitScope::Pooled,
             ExitScopeArgument::Query => ExitScope::Query,
@@ -33,7 +33,7 @@ impl ExitScopeArgument {
 
 impl ExitOf {
     /// Returns the share.
-    pub fn share(self) -> ExitShare {
+    pub(crate) fn share(self) -> ExitShare {
         match self {
             ExitOf::Remaining => ExitShare::Remaining,
             ExitOf::All => ExitShare::All,

@@ -7,14 +7,14 @@ use planetree_train::config;
 const INDENT: usize = 24;
 
 /// Returns the help of `--preset`, which lists the names of all presets in one line.
-pub fn preset_names() -> String {
+pub(crate) fn preset_names() -> String {
     let names: Vec<&str> = config::presets().iter().map(|preset| preset.name).collect();
     let default = names.first().copied().unwrap_or_default();
     format!("Training preset: {} [default: {default}]", names.join(", "))
 }
 
 /// Returns the list of presets with their papers.
-pub fn presets() -> String {
+pub(crate) fn presets() -> String {
     table(config::presets().iter().map(|preset| {
         let paper = if preset.paper.is_empty() { String::new() } else { format!(" ({})", preset.paper) };
         (preset.name.to_owned(), format!("{}{paper}", preset.description))
@@ -22,12 +22,12 @@ pub fn presets() -> String {
 }
 
 /// Returns the list of metrics with their meanings.
-pub fn metrics() -> String {
+pub(crate) fn metrics() -> String {
     table(metric::help_table().into_iter().map(|(name, help)| (name, help.to_owned())))
 }
 
 /// Returns the list of metric conventions.
-pub fn conventions() -> String {
+pub(crate) fn conventions() -> String {
     let presets = metric::Convention::presets().iter();
     table(presets.map(|preset| (preset.name.to_owned(), preset.help.to_owned())))
 }

@@ -26,7 +26,7 @@ use std::num::NonZeroUsize;
   planetree impute --data train --output train-filled
   planetree impute --data test --like train --output test-filled
   planetree impute --data train --set num_trees=200 --sweeps 5 --filled filled.csv --output train-filled")]
-pub struct ImputeArguments {
+pub(crate) struct ImputeArguments {
     /// Dataset: a directory or a URL
     #[arg(long, value_name = "DATASET")]
     data: String,
@@ -74,7 +74,7 @@ pub struct ImputeArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
     let store = &arguments.store;
     let plan = forest_parameters(&arguments.set)?;
     if !(arguments.tolerance >= 0.0 && arguments.tolerance.is_finite()) {

@@ -1,5 +1,7 @@
 //! Parses the command line, turns the arguments into requests to the other crates, and prints the results.
 
+#![warn(unreachable_pub)]
+
 mod augment;
 mod baselines;
 mod blend;

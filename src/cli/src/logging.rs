@@ -7,7 +7,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts logging. With `quiet`, only errors are logged.
-pub fn start(level: Level, quiet: bool) {
+pub(crate) fn start(level: Level, quiet: bool) {
     let level = if quiet { Level::ERROR } else { level };
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -5,7 +5,7 @@ use planetree_data::ingest::check_feature_names;
 
 /// Parses feature names, one per line. A name may be preceded by its index and white space. Indices start at 0 or 1 and
 /// may be in any order. Further columns separated by tabs, as in XGBoost's feature maps, are ignored.
-pub fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
+pub(crate) fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let indexed: Option<Vec<(usize, &str)>> = lines
         .iter()

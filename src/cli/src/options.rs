@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 
 /// Access to object stores.
 #[derive(Debug, Args)]
-pub struct StoreOptions {
+pub(crate) struct StoreOptions {
     /// Request credentials for object stores from the machine's metadata service
     #[arg(long)]
     instance_credentials: bool,
@@ -18,34 +18,34 @@ pub struct StoreOptions {
 
 impl StoreOptions {
     /// Returns whether credentials may be requested from the metadata service.
-    pub fn instance_credentials(&self) -> bool {
+    pub(crate) fn instance_credentials(&self) -> bool {
         self.instance_credentials
     }
 
     /// Returns the source of credentials for locations that the user names.
-    pub fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
     }
 
     /// Parses a path or a URL.
-    pub fn locate(&self, text: &str) -> Result<Location> {
+    pub(crate) fn locate(&self, text: &str) -> Result<Location> {
         Location::parse(text, self.access())
     }
 
     /// Parses the value of an option that may be absent.
-    pub fn locate_optional(&self, text: Option<&String>) -> Result<Option<Location>> {
+    pub(crate) fn locate_optional(&self, text: Option<&String>) -> Result<Option<Location>> {
         text.map(|text| self.locate(text)).transpose()
     }
 
     /// Parses the values of an option that may be repeated.
-    pub fn locate_all(&self, texts: &[String]) -> Result<Vec<Location>> {
+    pub(crate) fn locate_all(&self, texts: &[String]) -> Result<Vec<Location>> {
         texts.iter().map(|text| self.locate(text)).collect()
     }
 }
 
 /// Number of threads.
 #[derive(Debug, Args)]
-pub struct ThreadOptions {
+pub(crate) struct ThreadOptions {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
@@ -53,30 +53,30 @@ pub struct ThreadOptions {
 
 impl ThreadOptions {
     /// Returns the number that the user passed, or 0 for all cores.
-    pub fn requested(&self) -> usize {
+    pub(crate) fn requested(&self) -> usize {
         self.threads.map_or(0, NonZeroUsize::get)
     }
 
     /// Returns the number of threads to use.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.threads.map_or_else(available_cores, NonZeroUsize::get)
     }
 
     /// Starts a thread pool.
-    pub fn pool(&self) -> Result<ThreadPool> {
+    pub(crate) fn pool(&self) -> Result<ThreadPool> {
         ThreadPoolBuilder::new().num_threads(self.requested()).build().map_err(|error| cannot_start(&error))
     }
 
     /// Starts the thread pool of the whole process.
     #[cfg(feature = "cluster")]
-    pub fn start_global_pool(&self) -> Result<()> {
+    pub(crate) fn start_global_pool(&self) -> Result<()> {
         let builder = ThreadPoolBuilder::new().num_threads(self.requested());
         builder.build_global().map_err(|error| cannot_start(&error))
     }
 }
 
 /// Returns the number of cores that this process may use.
-pub fn available_cores() -> usize {
+pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
@@ -86,7 +86,7 @@ fn cannot_start(error: &rayon::ThreadPoolBuildError) -> Error {
 
 /// Output in a format for other programs.
 #[derive(Debug, Args)]
-pub struct JsonOptions {
+pub(crate) struct JsonOptions {
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -94,12 +94,12 @@ pub struct JsonOptions {
 
 impl JsonOptions {
     /// Returns whether JSON is requested.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         self.json
     }
 
     /// Prints a result as text or as JSON.
-    pub fn print(
+    pub(crate) fn print(
         &self,
         text: impl FnOnce() -> String,
         json: impl FnOnce() -> serde_json::Value,
@@ -110,7 +110,7 @@ impl JsonOptions {
 
 /// Training parameters from a preset, a file and single values. Each source overrides the previous one.
 #[derive(Debug, Args)]
-pub struct ParameterOptions {
+pub(crate) struct ParameterOptions {
     #[arg(long, value_name = "NAME", help = help::preset_names())]
     preset: Option<String>,
 
@@ -125,14 +125,14 @@ pub struct ParameterOptions {
 
 impl ParameterOptions {
     /// Loads and checks the parameters. `choices` override all other sources.
-    pub fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<TrainingPlan> {
+    pub(crate) fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<TrainingPlan> {
         let file = store.locate_optional(self.config.as_ref())?;
         config::load_with(self.preset.as_deref(), file.as_ref(), &self.set, choices)
     }
 }
 
 /// Splits `[NAME=]PATH`. A name contains no `/`, `:` or `.`, so `s3://bucket/a=b` is a path without a name.
-pub fn split_name(text: &str) -> (Option<&str>, &str) {
+pub(crate) fn split_name(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (Some(name), path),
         _ => (None, text),
@@ -140,7 +140,7 @@ pub fn split_name(text: &str) -> (Option<&str>, &str) {
 }
 
 /// Returns the last component of a path or a URL.
-pub fn file_name(text: &str) -> &str {
+pub(crate) fn file_name(text: &str) -> &str {
     text.trim_end_matches('/').rsplit('/').next().unwrap_or(text)
 }
 

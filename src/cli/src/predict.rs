@@ -32,7 +32,7 @@ use std::time::Instant;
   planetree predict --model model.parquet --data test --output predictions.csv.gz
   planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
   planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
-pub struct PredictArguments {
+pub(crate) struct PredictArguments {
     /// Model: a file or a URL
     #[arg(long, value_name = "FILE")]
     model: String,
@@ -89,7 +89,7 @@ pub struct PredictArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.execution.store;
     let threads = arguments.execution.threads.requested();

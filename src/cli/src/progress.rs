@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Returns whether to draw bars. This requires that standard error is a terminal that can rewrite a line, and that
 /// `--quiet` is not given.
-pub fn is_live(quiet: bool) -> bool {
+pub(crate) fn is_live(quiet: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !quiet && !is_dumb && std::io::stderr().is_terminal()
 }
@@ -23,7 +23,7 @@ const SPINNER: &str = "{prefix} {spinner} {wide_msg}";
 
 /// Unit of a bar's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BarUnit {
+pub(crate) enum BarUnit {
     /// Bytes, shown with binary prefixes.
     Bytes,
     /// Rows, trees or other items. The field is their name in the plural.
@@ -32,21 +32,21 @@ pub enum BarUnit {
 
 /// A progress bar on the terminal.
 #[derive(Debug, Clone)]
-pub struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     unit: BarUnit,
 }
 
 impl Bar {
     /// Draws a bar, or a spinner with a counter if the total is unknown.
-    pub fn start(name: &str, total: Option<u64>, unit: BarUnit) -> Self {
+    pub(crate) fn start(name: &str, total: Option<u64>, unit: BarUnit) -> Self {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
         bar.set_style(style(total.is_some(), unit));
         Self::show(bar, name, unit)
     }
 
     /// Draws a spinner without a counter.
-    pub fn spinner(name: &str) -> Self {
+    pub(crate) fn spinner(name: &str) -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(styled(SPINNER));
         Self::show(bar, name, BarUnit::Count(""))
@@ -63,28 +63,28 @@ impl Bar {
     }
 
     /// Sets the text after the numbers.
-    pub fn set_message(&self, text: String) {
+    pub(crate) fn set_message(&self, text: String) {
         self.bar.set_message(text);
     }
 
     /// Prints a line above the bar.
-    pub fn print_above(&self, text: &str) {
+    pub(crate) fn print_above(&self, text: &str) {
         self.bar.suspend(|| super::message(format_args!("{text}")));
     }
 
     /// Sets the position.
-    pub fn set(&self, position: u64) {
+    pub(crate) fn set(&self, position: u64) {
         self.bar.set_position(position);
     }
 
     /// Sets the position without counting the distance in the rate, because that work was done earlier.
-    pub fn resume(&self, position: u64) {
+    pub(crate) fn resume(&self, position: u64) {
         self.bar.set_position(position);
         self.bar.reset_eta();
     }
 
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
@@ -150,7 +150,7 @@ fn styled(template: &str) -> ProgressStyle {
 }
 
 /// Shows progress in bytes of input.
-pub struct ByteProgress {
+pub(crate) struct ByteProgress {
     bar: Option<Bar>,
     quiet: bool,
     name: &'static str,
@@ -166,14 +166,14 @@ const PRINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl ByteProgress {
     /// Starts a step of `total` bytes; `None` if the size is unknown.
-    pub fn start(name: &'static str, total: Option<u64>, quiet: bool) -> Self {
+    pub(crate) fn start(name: &'static str, total: Option<u64>, quiet: bool) -> Self {
         let bar = is_live(quiet).then(|| Bar::start(name, total, BarUnit::Bytes));
         let now = Instant::now();
         ByteProgress { bar, quiet, name, started: now, printed: now, bytes: 0, rows: 0, total }
     }
 
     /// Adds to the numbers of bytes read and rows decoded.
-    pub fn step(&mut self, bytes: usize, rows: usize) {
+    pub(crate) fn step(&mut self, bytes: usize, rows: usize) {
         self.bytes += bytes as u64;
         self.rows += rows as u64;
         if let Some(bar) = &self.bar {
@@ -207,13 +207,13 @@ impl ByteProgress {
     }
 
     /// Removes the bar before the step ends. Returns the number of rows so far.
-    pub fn end_bar(&mut self) -> u64 {
+    pub(crate) fn end_bar(&mut self) -> u64 {
         self.bar.take().iter().for_each(Bar::clear);
         self.rows
     }
 
     /// Ends the step. Returns its duration in seconds and its rate in bytes per second.
-    pub fn finish(self) -> (f64, f64) {
+    pub(crate) fn finish(self) -> (f64, f64) {
         (self.started.elapsed().as_secs_f64(), self.rate())
     }
 }
@@ -226,25 +226,25 @@ impl Drop for ByteProgress {
 
 /// Shows progress in rows or other items, only on a terminal. Dropping it removes the bar, so that an error message
 /// starts on its own line.
-pub struct CountProgress {
+pub(crate) struct CountProgress {
     bar: Option<Arc<Bar>>,
 }
 
 impl CountProgress {
     /// Starts a step of `total` items; `None` if their number is unknown.
-    pub fn start(name: &str, total: Option<u64>, unit: &'static str, quiet: bool) -> Self {
+    pub(crate) fn start(name: &str, total: Option<u64>, unit: &'static str, quiet: bool) -> Self {
         CountProgress { bar: is_live(quiet).then(|| Arc::new(Bar::start(name, total, BarUnit::Count(unit)))) }
     }
 
     /// Advances the bar by a number of items.
-    pub fn step(&mut self, by: u64) {
+    pub(crate) fn step(&mut self, by: u64) {
         if let Some(bar) = &self.bar {
             bar.advance(by);
         }
     }
 
     /// Returns a meter for code that reports its own progress.
-    pub fn meter(&self) -> SharedMeter {
+    pub(crate) fn meter(&self) -> SharedMeter {
         match &self.bar {
             Some(bar) => bar.clone(),
             None => unwatched(),
@@ -252,7 +252,7 @@ impl CountProgress {
     }
 
     /// Removes the bar.
-    pub fn finish(self) {}
+    pub(crate) fn finish(self) {}
 }
 
 impl Drop for CountProgress {

@@ -1,7 +1,7 @@
 //! Represents the cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster
 //! support.
 
-pub use super::cluster::SecurityOptions;
+pub(crate) use super::cluster::SecurityOptions;
 
 use planetree_base::error::{Error, Result};
 use planetree_cluster::{Address, Cluster};
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A cluster that a command runs on.
-pub struct RemoteCluster(Arc<Cluster>);
+pub(crate) struct RemoteCluster(Arc<Cluster>);
 
 impl RemoteCluster {
     /// Creates a cluster from an address. Executors that are started on this machine share `threads` threads.
-    pub fn new(
+    pub(crate) fn new(
         address: &str,
         security: &SecurityOptions,
         threads: usize,
@@ -36,17 +36,17 @@ impl RemoteCluster {
     }
 
     /// Returns the cluster as a backend for training.
-    pub fn backend(&self) -> Arc<dyn Backend> {
+    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
         self.0.clone()
     }
 
     /// Returns the evaluator that computes metrics on the cluster.
-    pub fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
+    pub(crate) fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
         self.0.clone()
     }
 
     /// Scores a dataset; see [`Cluster::predict`].
-    pub fn predict(
+    pub(crate) fn predict(
         &self,
         reader: &DatasetReader,
         model: &Model,
@@ -58,12 +58,12 @@ impl RemoteCluster {
     }
 
     /// Returns the cluster in the form that SQL sessions use.
-    pub fn queries(&self) -> Result<SqlCluster> {
+    pub(crate) fn queries(&self) -> Result<SqlCluster> {
         self.0.queries()
     }
 
     /// Returns the network traffic, for `--stats`.
-    pub fn traffic(&self) -> Value {
+    pub(crate) fn traffic(&self) -> Value {
         let traffic = self.0.traffic();
         json!({
             "sent_bytes": traffic.sent,
@@ -74,7 +74,7 @@ impl RemoteCluster {
     }
 
     /// Returns the network traffic of a training run, with quantiles of the time and size of its tree levels.
-    pub fn level_traffic(&self) -> Value {
+    pub(crate) fn level_traffic(&self) -> Value {
         let traffic = self.0.traffic();
         let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {
             let mut sorted: Vec<f64> = traffic.levels.iter().map(number).collect();

@@ -21,7 +21,7 @@ use std::time::Instant;
   planetree report cv --output cv.html --metric err --convention trec
   planetree report s3://runs/nightly --output s3://reports/nightly.html
   planetree report runs/stopped --unfinished --output so-far.html")]
-pub struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// Run directories or URLs, optionally with names
     #[arg(value_name = "[NAME=]RUN", required = true)]
     runs: Vec<String>,
@@ -54,7 +54,7 @@ pub struct ReportArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Result<()> {
+pub(crate) fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Result<()> {
     let started = Instant::now();
     let output = arguments.store.locate(&arguments.output)?;
     let source = |text: &String| {

@@ -44,7 +44,7 @@ A pipeline:
   data = \"train\"                        # the step above
   preset = \"lambdamart\"
   set = { num_trees = \"{trees}\" }")]
-pub struct RunArguments {
+pub(crate) struct RunArguments {
     /// Pipeline: a TOML file or a URL
     #[arg(value_name = "PIPELINE.toml")]
     pipeline: String,
@@ -86,7 +86,7 @@ pub struct RunArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &RunArguments, quiet: bool, level: tracing::Level) -> Result<()> {
+pub(crate) fn run(arguments: &RunArguments, quiet: bool, level: tracing::Level) -> Result<()> {
     let started = Instant::now();
     let commands = Commands::new(super::command_line());
     let request = RunRequest {

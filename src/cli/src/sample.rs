@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   planetree sample --shape letor --rows 2500 --seed 1 --output sample_data
   planetree sample --shape mslr --rows 1000000 --seed 7 --output big")]
-pub struct SampleArguments {
+pub(crate) struct SampleArguments {
     /// Dataset to resemble
     #[arg(long, value_enum)]
     shape: ShapeArgument,
@@ -54,7 +54,7 @@ impl From<ShapeArgument> for SampleShape {
 }
 
 /// Runs the command.
-pub fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
     if arguments.output.to_string_lossy().contains("://") {
         return Err(Error::usage(
             format_args!("{}: samples are written to local directories only", arguments.output.display()),

@@ -24,7 +24,7 @@ use std::time::Instant;
   planetree select --source set1 --like set2 --share 0.1,1,10 --output transfer
   planetree train --data transfer/like --data transfer/top-1 --model model.parquet
   planetree select --source set1 --like set2 --as-weights --output transfer")]
-pub struct SelectArguments {
+pub(crate) struct SelectArguments {
     /// Dataset to select rows from: a directory or a URL
     #[arg(long, value_name = "DATASET")]
     source: String,
@@ -76,7 +76,7 @@ pub struct SelectArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &SelectArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &SelectArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let plan = forest_parameters(&arguments.set)?;

@@ -32,7 +32,7 @@ use std::io::{IsTerminal, Read};
 
 SQL reads only below the current directory, the run directory, --allow-path and --allow-write. COPY writes only
 below --allow-write, and never to a hidden file.")]
-pub struct SqlArguments {
+pub(crate) struct SqlArguments {
     /// Run directory or URL whose datasets and tables can be used by name
     #[arg(value_name = "RUN_DIRECTORY")]
     run: Option<String>,
@@ -85,7 +85,7 @@ pub struct SqlArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
     let texts = arguments.texts()?;
     let session = arguments.session()?;
     let format = arguments.format.as_deref().and_then(ResultFormat::named);

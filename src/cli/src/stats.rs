@@ -7,21 +7,21 @@ use std::io::Write;
 
 /// Option to write run time and memory use to a file.
 #[derive(Debug, Args)]
-pub struct StatsOptions {
+pub(crate) struct StatsOptions {
     /// Write the seconds of each phase and the peak memory to a JSON file
     #[arg(long, value_name = "FILE.json")]
     pub stats: Option<String>,
 }
 
 /// Writes statistics as one JSON object.
-pub fn write_stats(location: &Location, stats: &serde_json::Value) -> Result<()> {
+pub(crate) fn write_stats(location: &Location, stats: &serde_json::Value) -> Result<()> {
     let mut output = create(location)?;
     writeln!(output, "{stats:#}").map_err(|error| Error::io(location, "write", error))?;
     output.commit()
 }
 
 /// Fails if [`write_stats`] would fail, so that the error appears before the work starts.
-pub fn check_stats(location: &Location) -> Result<()> {
+pub(crate) fn check_stats(location: &Location) -> Result<()> {
     create(location).map(drop)
 }
 
@@ -38,7 +38,7 @@ fn is_stats(head: &Head) -> bool {
 }
 
 /// Returns the peak memory of this process in bytes, or `None` on systems without `/proc`.
-pub fn peak_memory_bytes() -> Option<u64> {
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -7,6 +7,8 @@
 //! dataset, [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`]
 //! generates synthetic data.
 
+#![warn(unreachable_pub)]
+
 pub mod catalog;
 pub mod convert;
 pub mod dataset;

@@ -3,6 +3,8 @@
 //! ([`cost`]),
 //! Shapley values ([`explain`]), and import and export for other programs ([`exchange`]).
 
+#![warn(unreachable_pub)]
+
 pub mod cost;
 pub mod exchange;
 pub mod explain;

@@ -7,11 +7,11 @@ use planetree_train::{Outcome, Silent, TrainRequest, train};
 use std::path::Path;
 
 /// A directory for scratch datasets, which is removed with everything in it when this value is dropped.
-pub struct Scratch(tempfile::TempDir);
+pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     /// Creates the directory.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("planetree-").tempdir();
         let directory = directory
             .map_err(|error| Error::io(std::env::temp_dir().display(), "create a directory in", error))?;
@@ -19,7 +19,7 @@ impl Scratch {
     }
 
     /// Returns the location of a dataset in the directory.
-    pub fn at(&self, name: &str) -> Location {
+    pub(crate) fn at(&self, name: &str) -> Location {
         Location::Local(self.path().join(name))
     }
 
@@ -29,7 +29,7 @@ impl Scratch {
 }
 
 /// Parameters of forests: those of the preset `rf`, then `defaults`, then `set`, which is a list of KEY=VALUE.
-pub fn forest_plan(defaults: &[&str], set: &[String]) -> Result<TrainingPlan> {
+pub(crate) fn forest_plan(defaults: &[&str], set: &[String]) -> Result<TrainingPlan> {
     let all: Vec<String> =
         defaults.iter().map(|text| (*text).to_owned()).chain(set.iter().cloned()).collect();
     let plan = config::load(Some("rf"), None, &all)?;
@@ -43,7 +43,7 @@ pub fn forest_plan(defaults: &[&str], set: &[String]) -> Result<TrainingPlan> {
 }
 
 /// Trains a forest on scratch datasets.
-pub fn train_forest(
+pub(crate) fn train_forest(
     scratch: &Scratch,
     data: Vec<Location>,
     plan: &TrainingPlan,

@@ -3,6 +3,8 @@
 //! selects rows that resemble another dataset ([`select`]), fills missing values ([`impute`]), runs pipelines of commands
 //! ([`pipeline`]) and reads start scores ([`read_start_scores`]).
 
+#![warn(unreachable_pub)]
+
 pub mod augment;
 pub mod blend;
 pub mod cost;

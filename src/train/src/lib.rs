@@ -5,6 +5,8 @@
 //! [`train`] runs a [`TrainRequest`] and returns an [`Outcome`]. `compose/` trains the stages, runs and classes of a
 //! plan; `driver/` contains the code that boosting and forests share.
 
+#![warn(unreachable_pub)]
+
 pub mod adarank;
 pub mod bins;
 pub mod boost;

@@ -5,7 +5,7 @@ use planetree_run::blend::{ALPHA, Gain};
 use serde_json::{Value, json};
 
 /// Returns the whole result as JSON.
-pub fn object(blended: &Blended) -> Value {
+pub(super) fn object(blended: &Blended) -> Value {
     let Blended { inputs, request, outcome, .. } = blended;
     let quality = outcome.quality.as_ref();
     let models: Vec<Value> = inputs

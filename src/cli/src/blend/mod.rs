@@ -27,7 +27,7 @@ use planetree_run::blend::{BlendOutcome, BlendRequest, WeightMethod, blend_model
   planetree blend a.parquet b.parquet c.parquet --data valid --weights ascent:ndcg@10 --output blend.parquet
   planetree blend a.parquet b.parquet --data valid --normalise none,unit_variance --weights ols --output blend.parquet
   planetree blend --predictions ours.parquet theirs.csv --normalise z --weights 0.3,0.7 --output blend.csv")]
-pub struct BlendArguments {
+pub(crate) struct BlendArguments {
     /// Models: two or more files or URLs, optionally with names
     #[arg(value_name = "[NAME=]MODEL", required_unless_present = "predictions")]
     models: Vec<String>,
@@ -100,7 +100,7 @@ struct Blended {
 }
 
 /// Runs the command.
-pub fn run(arguments: &BlendArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &BlendArguments, quiet: bool) -> Result<()> {
     let is_model = arguments.predictions.is_empty();
     let inputs = arguments.inputs()?;
     let request = arguments.request(inputs.len())?;

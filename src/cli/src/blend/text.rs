@@ -6,7 +6,7 @@ use planetree_run::blend::{ALPHA, Gain, Quality};
 use std::fmt::Write;
 
 /// Formats the weights and, if there is data, the metrics and gains.
-pub fn text(blended: &Blended) -> String {
+pub(super) fn text(blended: &Blended) -> String {
     let Blended { inputs, request, outcome, .. } = blended;
     let quality = outcome.quality.as_ref();
     let mut text = String::new();

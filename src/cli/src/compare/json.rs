@@ -5,7 +5,7 @@ use planetree_judge::compare::PairComparison;
 use serde_json::{Value, json};
 
 /// Returns the whole comparison as JSON.
-pub fn object(comparison: &Comparison) -> Value {
+pub(super) fn object(comparison: &Comparison) -> Value {
     let Comparison { read, aligned, pairs, options, .. } = comparison;
     let systems: Vec<Value> = read
         .systems

@@ -28,7 +28,7 @@ use std::num::NonZeroU64;
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
   planetree compare lambdamart.parquet --data test --feature bm25=f110
   planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
-pub struct CompareArguments {
+pub(crate) struct CompareArguments {
     /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
     /// systems
     #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["feature", "random"])]
@@ -163,7 +163,7 @@ struct Comparison {
 }
 
 /// Runs the command.
-pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
     let output = arguments.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
         TableWriter::check(output, TableKind::Differences)?;

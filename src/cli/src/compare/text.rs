@@ -6,7 +6,7 @@ use planetree_judge::compare::{Alternative, PairComparison, SignificanceTest};
 use std::fmt::Write;
 
 /// Formats the whole comparison.
-pub fn text(comparison: &Comparison) -> String {
+pub(super) fn text(comparison: &Comparison) -> String {
     let mut text = String::new();
     let direction = if comparison.read.higher_is_better { "higher" } else { "lower" };
     line(&mut text, "metric", format_args!("{}, {direction} is better", comparison.read.metric));

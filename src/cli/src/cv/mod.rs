@@ -37,7 +37,7 @@ A search file, for --search:
 /// command again resumes an interrupted cross-validation.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct CvArguments {
+pub(crate) struct CvArguments {
     /// Dataset to split into parts, or several datasets to use as the parts: directories or URLs
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
@@ -100,7 +100,7 @@ pub struct CvArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
     let load = |trial: Option<&Trial>| -> Result<TrainingPlan> {
         let choices = trial.map_or(&[][..], |trial| &trial.choices);
         arguments.parameters.load(&arguments.store, choices)

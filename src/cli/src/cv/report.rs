@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// The result of a cross-validation or a search.
-pub struct CvSummary {
+pub(super) struct CvSummary {
     /// The result as a table.
     pub text: String,
     /// The result as a JSON object.
@@ -15,7 +15,7 @@ pub struct CvSummary {
 }
 
 /// Summarises the folds of a cross-validation.
-pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> CvSummary {
+pub(super) fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> CvSummary {
     let valid = spreads(folds.iter().map(|fold| &fold.record.valid[..]));
     let test = spreads(folds.iter().map(|fold| &fold.test[..]));
     let mut text = String::new();
@@ -68,7 +68,7 @@ pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location
 }
 
 /// Summarises the trials of a search, best first.
-pub fn of_search(outcome: &SearchOutcome, output: &Location) -> CvSummary {
+pub(super) fn of_search(outcome: &SearchOutcome, output: &Location) -> CvSummary {
     let name = outcome.metric.to_string();
     let test_of = |trial: &TrialResult| {
         trial.test.iter().find(|(metric, _)| *metric == name).map(|(_, spread)| *spread)

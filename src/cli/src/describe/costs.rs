@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Describes a table of costs.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let fields = table.schema().fields().iter();
     let numbers = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int32 | DataType::Int64);
     let names: Vec<&str> =

@@ -16,7 +16,7 @@ const PERCENTILES: [(&str, f64); 7] =
     [("min", 0.0), ("p10", 0.1), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p90", 0.9), ("max", 1.0)];
 
 /// Describes a dataset.
-pub fn run(
+pub(super) fn run(
     reader: &DatasetReader,
     location: &Location,
     json: &JsonOptions,

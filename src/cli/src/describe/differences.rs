@@ -19,7 +19,7 @@ struct DifferenceSummary {
 }
 
 /// Describes a table of differences.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut pairs: Vec<DifferenceSummary> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;

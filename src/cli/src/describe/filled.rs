@@ -10,7 +10,7 @@ use serde_json::json;
 use std::fmt::Write;
 
 /// Describes a table of filled features.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut features = Vec::new();
     for batch in table.batches() {
         let batch = batch?;

@@ -16,7 +16,7 @@ struct SplitValues {
 }
 
 /// Describes a table of folds.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut columns: Vec<SplitValues> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;

@@ -10,7 +10,7 @@ use serde_json::json;
 const SHOWN: [f64; 4] = [0.1, 1.0, 10.0, 50.0];
 
 /// Describes a table of likeness.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut values: Vec<f64> = Vec::new();
     for batch in table.batches() {
         values.extend(float_column(table, &batch?, "likeness")?.values());

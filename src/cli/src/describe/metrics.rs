@@ -43,7 +43,7 @@ impl<'a> MetricMean<'a> {
 }
 
 /// Describes a table of metrics.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let fields = table.schema().fields().iter();
     let floats = fields.filter(|field| matches!(field.data_type(), DataType::Float32 | DataType::Float64));
     let mut columns: Vec<MetricMean> = floats.map(|field| MetricMean::new(field.name())).collect();

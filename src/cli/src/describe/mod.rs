@@ -43,7 +43,7 @@ use std::fmt::Write;
   planetree describe mart.model --permutation vali
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
-pub struct DescribeArguments {
+pub(crate) struct DescribeArguments {
     /// Dataset, model, predictions, rounds, metrics, differences, folds, trials or steps: a path or a URL
     path: String,
 
@@ -75,7 +75,7 @@ pub struct DescribeArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
     let location = arguments.store.locate(&arguments.path)?;
     // Some web servers respond to the URL of a directory as if it were a file, so look for a manifest first.
     let is_file = location.join(MANIFEST).size()?.is_none() && location.size()?.is_some();

@@ -16,7 +16,7 @@ use std::fmt::Write;
 const TOP: usize = 20;
 
 /// Describes one tree of a model. A model is a sum of parts, and the tree belongs to the part with the given number.
-pub fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<TableDescription> {
+pub(super) fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
     let choices = |count: usize| format!("pass a number from 0 to {}", count - 1);
     let Some(chosen) = model.parts.get(part) else {
@@ -39,7 +39,7 @@ pub fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<
 }
 
 /// Describes a model.
-pub fn describe(table: &TableReader, top: Option<usize>) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader, top: Option<usize>) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
     let summary = ModelSummary::of(&model);
     let mut text = as_text(table, &model, &summary, top.unwrap_or(TOP));

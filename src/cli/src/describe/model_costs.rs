@@ -10,14 +10,14 @@ use std::fmt::Write;
 const RECORD: &str = "# feature_costs = ";
 
 /// The costs of a model.
-pub struct ModelCosts {
+pub(super) struct ModelCosts {
     features: FeatureCosts,
     trees: TreeCosts,
 }
 
 impl ModelCosts {
     /// Returns the costs that a model records. `None` if it was trained without costs.
-    pub fn of(model: &Model) -> Option<Self> {
+    pub(super) fn of(model: &Model) -> Option<Self> {
         let record = model.configuration.lines().find_map(|line| line.strip_prefix(RECORD))?;
         let table = CostTable::from_json(record, &model.origin.to_string())?;
         let names: Vec<&str> = model.features.iter().map(|feature| feature.name.as_str()).collect();
@@ -40,7 +40,7 @@ impl ModelCosts {
     }
 
     /// Appends the costs: those of the whole model, and up to `top` features.
-    pub fn put(&self, text: &mut String, model: &Model, top: usize) {
+    pub(super) fn put(&self, text: &mut String, model: &Model, top: usize) {
         let mean = self.trees.trees.last().map_or(0.0, |tree| tree.mean);
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -62,7 +62,7 @@ impl ModelCosts {
     }
 
     /// Returns the costs of all trees and used features.
-    pub fn json(&self, model: &Model) -> Value {
+    pub(super) fn json(&self, model: &Model) -> Value {
         let trees = self.trees.trees.iter().map(|tree| {
             json!({ "own": tree.own, "added": tree.added, "cumulative": tree.cumulative, "mean": tree.mean })
         });

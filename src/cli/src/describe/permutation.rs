@@ -15,7 +15,7 @@ use std::fmt::Write;
 const TOP: usize = 20;
 
 /// Computes the permutation importance of a model's features and describes it.
-pub fn describe(
+pub(super) fn describe(
     table: &TableReader,
     data: &Location,
     top: Option<usize>,

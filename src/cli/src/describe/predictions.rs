@@ -52,7 +52,7 @@ impl PredictionSummary {
 }
 
 /// Describes a table of predictions.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut summary = PredictionSummary::default();
     for batch in table.batches() {
         let batch = batch?;

@@ -33,7 +33,7 @@ fn lower_is_better(metric: &str) -> bool {
 }
 
 /// Describes a training log.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut histories: Vec<MetricHistory> = Vec::new();
     let mut rounds = 0;
     for batch in table.batches() {

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::fmt::Write;
 
 /// Describes a table of steps.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut text = heading("pipeline steps", table);
     metadata_line(&mut text, "pipeline", table, "planetree.pipeline");
     let (name, kind, status) = ("step", "kind", "status");

@@ -13,7 +13,7 @@ use std::fmt::Write;
 const SHOWN: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Describes a table of tree strengths.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let strengths = mean_strengths(table)?;
     let trees = strengths.iter().map(MeanStrength::trees).max().unwrap_or(0) as u64;
     let longest = strengths.iter().map(MeanStrength::longest).max().unwrap_or(0);

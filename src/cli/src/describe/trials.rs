@@ -9,7 +9,7 @@ use planetree_metric::{Convention, Metric};
 use serde_json::json;
 
 /// Describes a table of trials.
-pub fn describe(table: &TableReader) -> Result<TableDescription> {
+pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
     let (valid, test) = (format!("valid_{metric}"), format!("test_{metric}"));
     let higher = metric.parse::<Metric>().map_or(true, |metric| metric.higher_is_better());

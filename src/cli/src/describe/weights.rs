@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// Returns a table of the largest weights of each linear part, sorted by the standard deviation of the terms. Returns an
 /// empty text if there is no linear part.
-pub fn weights_as_text(model: &Model, top: usize) -> String {
+pub(super) fn weights_as_text(model: &Model, top: usize) -> String {
     let mut text = String::new();
     for (number, part) in model.parts.iter().enumerate() {
         let PartFamily::Linear(function) = &part.family else { continue };

@@ -45,7 +45,7 @@ const EXAMPLES: &str = "Examples:
     help::metrics(),
     help::conventions()
 ))]
-pub struct EvaluateArguments {
+pub(crate) struct EvaluateArguments {
     /// Predictions: a file or a URL, Parquet or .csv, .tsv, .json, .ndjson, text formats also with .gz or .zst; may be
     /// repeated to show systems side by side
     #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run", "feature", "random"])]
@@ -143,7 +143,7 @@ pub struct EvaluateArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;

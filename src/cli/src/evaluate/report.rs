@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// A ranking and its metrics.
-pub struct EvaluatedSystem {
+pub(super) struct EvaluatedSystem {
     /// Name of the system.
     pub name: String,
     /// File that contains the ranking, or the baseline and its dataset.
@@ -24,7 +24,7 @@ pub struct EvaluatedSystem {
 }
 
 /// An evaluation of one or more systems.
-pub struct EvaluationReport<'a> {
+pub(super) struct EvaluationReport<'a> {
     /// The systems, in the order of the arguments.
     pub systems: &'a [EvaluatedSystem],
     /// The metrics, in the order of the arguments.
@@ -40,7 +40,7 @@ pub struct EvaluationReport<'a> {
 }
 
 /// Systems as points of curves.
-pub struct SystemCurve<'a> {
+pub(super) struct SystemCurve<'a> {
     /// Name of the quantity that varies between the systems.
     pub varied: &'a str,
     /// One point per system.
@@ -52,7 +52,7 @@ const MAX_SEGMENTS: usize = 40;
 
 impl EvaluationReport<'_> {
     /// Formats the evaluation as tables.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         put(&mut text, format_args!("{:<22}{}", "convention", self.convention));
         if let Some(map) = self.label_map {
@@ -169,7 +169,7 @@ impl EvaluationReport<'_> {
     }
 
     /// Converts the evaluation to one JSON object.
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let names: Vec<String> = self.metrics.iter().map(Metric::to_string).collect();
         let means = |means: &mut dyn Iterator<Item = Option<f64>>| -> Map<String, Value> {
             names.iter().cloned().zip(means.map(|mean| json!(mean))).collect()

@@ -4,7 +4,7 @@ mod outputs;
 mod progress;
 mod request;
 
-pub use progress::TrainingProgress;
+pub(crate) use progress::TrainingProgress;
 
 use super::execution::ExecutionOptions;
 use super::help;
@@ -41,7 +41,7 @@ const EXAMPLES: &str = "Examples:
     help::presets(),
     config::help_table()
 ))]
-pub struct TrainArguments {
+pub(crate) struct TrainArguments {
     /// Dataset to train on: a directory or a URL; may be repeated to train on several as if they were one
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
@@ -144,7 +144,7 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
 }
 
 /// Runs the command.
-pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let mut request = arguments.request()?;
     let outputs = TrainOutputs::check(arguments, &request)?;

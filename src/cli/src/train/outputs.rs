@@ -14,7 +14,7 @@ use serde_json::json;
 use std::time::Instant;
 
 /// Locations of the outputs.
-pub struct TrainOutputs {
+pub(super) struct TrainOutputs {
     pub model: Location,
     /// Models at the best rounds of metrics, in the order of the request.
     pub best_models: Vec<Location>,
@@ -26,7 +26,7 @@ pub struct TrainOutputs {
 
 impl TrainOutputs {
     /// Locates the outputs and checks that each can be written.
-    pub fn check(arguments: &TrainArguments, request: &TrainRequest) -> Result<Self> {
+    pub(super) fn check(arguments: &TrainArguments, request: &TrainRequest) -> Result<Self> {
         let store = &arguments.execution.store;
         let outputs = TrainOutputs {
             model: store.locate(&arguments.model)?,
@@ -66,7 +66,7 @@ impl TrainOutputs {
     }
 
     /// Writes the model, unless it was already streamed to its file during training, and all other tables.
-    pub fn write(
+    pub(super) fn write(
         &self,
         request: &TrainRequest,
         outcome: &Outcome,
@@ -112,7 +112,7 @@ impl TrainOutputs {
 }
 
 /// Writes the time and memory of a training run and, on a cluster, its network traffic.
-pub fn write_train_stats(
+pub(super) fn write_train_stats(
     location: &Location,
     outcome: &Outcome,
     started: Instant,

@@ -6,7 +6,7 @@ use planetree_train::{LogEntry, Observer};
 use std::sync::Arc;
 
 /// Shows the phases and rounds of a training run.
-pub struct TrainingProgress {
+pub(crate) struct TrainingProgress {
     quiet: bool,
     live: bool,
     /// Name of the current phase.
@@ -19,13 +19,13 @@ pub struct TrainingProgress {
 }
 
 impl TrainingProgress {
-    pub fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         let phase = "training".to_owned();
         TrainingProgress { quiet, live: is_live(quiet), phase, bar: None, in_rounds: false, unprinted: None }
     }
 
     /// Removes the bar and prints the last round.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.clear();
         }

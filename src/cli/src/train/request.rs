@@ -16,7 +16,7 @@ use std::time::Duration;
 
 impl TrainArguments {
     /// Loads the parameters and locates all inputs.
-    pub fn request(&self) -> Result<TrainRequest> {
+    pub(crate) fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
         let mut plan = self.parameters.load(store, &[])?;
         let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
@@ -62,7 +62,7 @@ impl TrainArguments {
     }
 
     /// Returns the metrics of `--model-for` with their files.
-    pub fn models_for(&self) -> Result<Vec<(Metric, Location)>> {
+    pub(crate) fn models_for(&self) -> Result<Vec<(Metric, Location)>> {
         let model_for = |text: &String| match text.split_once('=') {
             Some((metric, file)) if !file.is_empty() => {
                 Ok((metric.parse()?, self.execution.store.locate(file)?))

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 /// An encoded column chunk, and its metadata for the footer.
-pub struct EncodedColumn {
+pub(crate) struct EncodedColumn {
     /// The encoded pages.
     pub bytes: Bytes,
     /// The metadata of the chunk, with offsets into `bytes`.
@@ -28,7 +28,7 @@ pub struct EncodedColumn {
 }
 
 /// An encoded row group that can be appended to a file.
-pub struct EncodedGroup {
+pub(crate) struct EncodedGroup {
     /// One chunk per column, in the order of [`Layout::columns`].
     pub columns: Vec<EncodedColumn>,
     /// Number of rows.
@@ -44,7 +44,7 @@ pub struct EncodedGroup {
 }
 
 /// Encodes all columns of a group in parallel.
-pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
+pub(crate) fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     let width = layout.features.given().unwrap_or(group.width);
     let schema = layout.schema(width);
     let dataset_columns = layout.columns(width);

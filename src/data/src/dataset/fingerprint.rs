@@ -86,17 +86,17 @@ fn product(key: u64, bits: u32) -> u128 {
 /// The sums of all columns of a dataset, or of some of its rows, in column order. Trailing features that do not occur
 /// in these rows have no element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ColumnSums(pub Vec<u128>);
+pub(crate) struct ColumnSums(pub Vec<u128>);
 
 impl ColumnSums {
     /// Adds the sums of other rows of the same dataset.
-    pub fn add(&mut self, other: &ColumnSums) {
+    pub(crate) fn add(&mut self, other: &ColumnSums) {
         self.0.resize(self.0.len().max(other.0.len()), 0);
         self.0.iter_mut().zip(&other.0).for_each(|(sum, other)| *sum = sum.wrapping_add(*other));
     }
 
     /// Computes the fingerprint of the rows that a manifest describes.
-    pub fn fingerprint(&self, manifest: &Manifest) -> Digest {
+    pub(crate) fn fingerprint(&self, manifest: &Manifest) -> Digest {
         let mut digest = RunningDigest::new();
         let mut text = |text: &str| {
             digest.update(&(text.len() as u64).to_le_bytes());

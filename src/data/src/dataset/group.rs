@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The position in the inputs at which a query starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InputLine {
+pub(crate) struct InputLine {
     /// Index of the input.
     pub input: u32,
     /// Line number, counted from 1.
@@ -23,7 +23,7 @@ pub(crate) const GROUP_ENTRIES: usize = 1 << 23;
 
 /// A query within a row group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupQuery {
+pub(crate) struct GroupQuery {
     /// The query id.
     pub name: String,
     /// Number of rows.
@@ -32,7 +32,7 @@ pub struct GroupQuery {
 
 /// The rows of one row group, which consists of whole queries, before they are encoded.
 #[derive(Debug, Default)]
-pub struct RowGroup {
+pub(crate) struct RowGroup {
     /// The rows of the group in order. Each element selects a range of rows from a block.
     pub slices: Vec<(Arc<Block>, Range<usize>)>,
     /// The queries, in order.
@@ -48,7 +48,7 @@ pub struct RowGroup {
 }
 
 /// Collects blocks into row groups.
-pub struct Grouper {
+pub(crate) struct Grouper {
     partition_rows: usize,
     max_bytes: usize,
     open: RowGroup,
@@ -67,7 +67,7 @@ pub struct Grouper {
 impl Grouper {
     /// Creates an empty grouper. A file ends after the query that brings it to at least `partition_rows` rows.
     /// `max_bytes` limits the memory of one row group.
-    pub fn new(partition_rows: usize, max_bytes: usize) -> Self {
+    pub(crate) fn new(partition_rows: usize, max_bytes: usize) -> Self {
         let open = RowGroup::default();
         Grouper {
             partition_rows,
@@ -83,7 +83,7 @@ impl Grouper {
 
     /// Adds a block. `begin` is called with the id and the line of every query that starts, and returns whether to
     /// keep the query. `emit` receives every full row group.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         block: Arc<Block>,
         begin: &mut dyn FnMut(&str, u64) -> Result<bool>,
@@ -158,7 +158,7 @@ impl Grouper {
     }
 
     /// Returns the last row group, or `None` if it has no rows.
-    pub fn finish(mut self) -> Option<RowGroup> {
+    pub(crate) fn finish(mut self) -> Option<RowGroup> {
         (self.open.rows > 0).then(|| self.take())
     }
 

@@ -13,13 +13,14 @@ mod read;
 mod words;
 mod write;
 
-pub use encode::{EncodedGroup, encode_group};
+pub(crate) use encode::{EncodedGroup, encode_group};
 pub use features::FeatureMapping;
-pub use group::{Grouper, InputLine, RowGroup};
-pub use layout::{FeatureNames, Layout};
-pub use manifest::{
-    Categories, ChecksummedRange, MANIFEST, Manifest, ManifestSource, PartEntry, RepairCount,
-};
+pub(crate) use group::{Grouper, InputLine, RowGroup};
+pub use layout::FeatureNames;
+pub(crate) use layout::Layout;
+pub use manifest::ChecksummedRange;
+pub use manifest::{Categories, MANIFEST, Manifest};
+pub(crate) use manifest::{ManifestSource, PartEntry, RepairCount};
 pub use read::{DatasetReader, GroupId, GroupReader, unexpected_columns, verify_part};
 pub use words::KnownFeature;
-pub use write::{DatasetWriter, WriteOptions};
+pub(crate) use write::{DatasetWriter, WriteOptions};

@@ -15,7 +15,7 @@ const PART_GROUPS: usize = 4;
 
 /// Options for writing a dataset.
 #[derive(Debug, Clone, Copy)]
-pub struct WriteOptions {
+pub(crate) struct WriteOptions {
     /// Number of rows per file, rounded up to whole queries; `None` for a fixed number of row groups per file.
     pub partition_rows: Option<usize>,
     /// Whether to replace an existing dataset.
@@ -25,7 +25,7 @@ pub struct WriteOptions {
 }
 
 /// A dataset that is being written. If it is dropped without [`DatasetWriter::commit`], it leaves nothing behind.
-pub struct DatasetWriter {
+pub(crate) struct DatasetWriter {
     target: Location,
     layout: Layout,
     options: WriteOptions,
@@ -40,7 +40,7 @@ pub struct DatasetWriter {
 
 impl DatasetWriter {
     /// Prepares to write a dataset to `target`. Fails if `target` is hidden, or exists and must not be replaced.
-    pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
+    pub(crate) fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
         refuse_hidden(target)?;
         let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
         Ok(DatasetWriter {
@@ -57,7 +57,7 @@ impl DatasetWriter {
     }
 
     /// Appends a row group.
-    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+    pub(crate) fn append(&mut self, group: EncodedGroup) -> Result<()> {
         self.width = self.width.max(group.width);
         self.unlabelled += group.unlabelled as u64;
         self.sums.add(&group.sums);
@@ -126,7 +126,7 @@ impl DatasetWriter {
     }
 
     /// Completes the manifest and publishes the dataset.
-    pub fn commit(mut self, mut manifest: Manifest) -> Result<Manifest> {
+    pub(crate) fn commit(mut self, mut manifest: Manifest) -> Result<Manifest> {
         self.finish_part()?;
         self.widen_finished()?;
         manifest.files = self.finished.drain(..).map(|(entry, _)| entry).collect();

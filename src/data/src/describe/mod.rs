@@ -5,8 +5,9 @@ mod distinct;
 mod feature;
 mod queries;
 
-pub use feature::{FeatureKind, FeatureSummary};
-pub use queries::QuerySummary;
+pub use feature::FeatureKind;
+pub use feature::FeatureSummary;
+pub(crate) use queries::QuerySummary;
 
 use crate::dataset::{DatasetReader, GroupId, Manifest, unexpected_columns};
 use arrow::array::{Array, AsArray, RecordBatch};

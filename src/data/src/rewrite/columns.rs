@@ -9,7 +9,7 @@ use planetree_base::error::Result;
 use std::ops::Range;
 
 /// Some consecutive rows of a dataset.
-pub struct TypedColumns {
+pub(super) struct TypedColumns {
     queries: StringArray,
     documents: StringArray,
     labels: Float32Array,
@@ -20,7 +20,7 @@ pub struct TypedColumns {
 
 impl TypedColumns {
     /// Finds the columns of a batch with all columns of a dataset.
-    pub fn of(batch: &RecordBatch, reader: &DatasetReader) -> Result<Self> {
+    pub(super) fn of(batch: &RecordBatch, reader: &DatasetReader) -> Result<Self> {
         let manifest = reader.manifest();
         let invalid = || invalid_columns(reader);
         let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>().cloned();
@@ -45,24 +45,24 @@ impl TypedColumns {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.queries.len()
     }
 
     /// Returns the query id of a row.
-    pub fn query(&self, row: usize) -> &str {
+    pub(super) fn query(&self, row: usize) -> &str {
         self.queries.value(row)
     }
 
     /// Returns the ranges of consecutive rows with the same query id.
-    pub fn queries(&self) -> Vec<Range<usize>> {
+    pub(super) fn queries(&self) -> Vec<Range<usize>> {
         let starts = (0..self.rows()).filter(|row| *row == 0 || self.query(*row) != self.query(row - 1));
         let bounds: Vec<usize> = starts.chain([self.rows()]).collect();
         bounds.windows(2).map(|bounds| bounds[0]..bounds[1]).collect()
     }
 
     /// Returns some of the rows, without copying them.
-    pub fn slice(&self, rows: Range<usize>) -> Self {
+    pub(super) fn slice(&self, rows: Range<usize>) -> Self {
         let numbers = |values: &Float32Array| values.slice(rows.start, rows.len());
         TypedColumns {
             queries: self.queries.slice(rows.start, rows.len()),
@@ -75,14 +75,14 @@ impl TypedColumns {
     }
 
     /// Returns the features that a row has, with their values.
-    pub fn present(&self, row: usize) -> impl Iterator<Item = (u32, f32)> {
+    pub(super) fn present(&self, row: usize) -> impl Iterator<Item = (u32, f32)> {
         let values = (0..).zip(&self.features).filter(move |(_, values)| values.is_valid(row));
         values.map(move |(feature, values)| (feature, values.value(row)))
     }
 
     /// Completes the open row of the builder with the document id and the position of a row, and with its label and
     /// weight unless others are given. Without `weight`, the row has no weight.
-    pub fn finish_row(
+    pub(super) fn finish_row(
         &self,
         row: usize,
         label: Option<f32>,

@@ -18,7 +18,7 @@ pub(crate) fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetRe
 }
 
 /// Converts an error of the Parquet writer to a user error.
-pub fn write_failure(target: &Location, error: ParquetError) -> Error {
+pub(crate) fn write_failure(target: &Location, error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
             Ok(error) => Error::io(target, "write", *error),

@@ -13,7 +13,7 @@ mod stream;
 mod text;
 mod write;
 
-pub use bytes::write_failure;
+pub(crate) use bytes::write_failure;
 pub(crate) use bytes::{FileSlice, guarded};
 pub use column::{float_column, split_column, string_column};
 pub use groups::{GroupBatches, ParquetFile};

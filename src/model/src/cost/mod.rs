@@ -10,4 +10,5 @@ mod trees;
 
 pub use features::{FeatureCosts, PaidFeatures};
 pub use table::CostTable;
-pub use trees::{TreeCost, TreeCosts};
+pub use trees::TreeCost;
+pub use trees::TreeCosts;

@@ -4,7 +4,7 @@ use crate::model::{Branch, Node, Split, Tree};
 
 /// A node as another program stores it. Children are identified by that program's node numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ForeignNode {
+pub(super) struct ForeignNode {
     /// The split; `None` for a leaf.
     pub split: Option<ForeignSplit>,
     /// The amount added to the score of a row that ends at this node. It may be `None` (unknown) for a split, but not
@@ -16,7 +16,7 @@ pub struct ForeignNode {
 
 /// A split as another program stores it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ForeignSplit {
+pub(super) struct ForeignSplit {
     pub feature: u32,
     pub threshold: f32,
     pub missing_left: bool,
@@ -28,7 +28,7 @@ pub struct ForeignSplit {
 /// Assembles a tree in which the root comes first and parents come before their children. `find` returns the node with
 /// a given number. `count` is the number of nodes. If more nodes are reachable from the root, they do not form a tree,
 /// and an error is returned.
-pub fn assemble(
+pub(super) fn assemble(
     root: i64,
     count: usize,
     find: &dyn Fn(i64) -> Result<ForeignNode, String>,

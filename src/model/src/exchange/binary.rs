@@ -4,7 +4,7 @@ use crate::model::{Branch, ModelFeature, Split, Tree};
 
 /// A split with two branches.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BinarySplit {
+pub(super) struct BinarySplit {
     /// Index of the feature.
     pub feature: u32,
     /// Rows whose value is at most this go left.
@@ -24,7 +24,7 @@ pub struct BinarySplit {
 
 /// A node: a leaf or a split.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BinaryNode {
+pub(super) struct BinaryNode {
     /// The split; `None` for a leaf.
     pub split: Option<BinarySplit>,
     /// The amount added to the score of a row that ends at this node.
@@ -43,7 +43,7 @@ enum PendingNode {
 /// Converts a tree to a binary tree in which parents come before their children. A split with three branches becomes
 /// two splits on the same threshold. The first sends both missing values and values above the threshold right. The
 /// second separates them: missing values go left, and values above the threshold go right.
-pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
+pub(super) fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
     let mut nodes = Vec::with_capacity(tree.nodes.len());
     let mut pending = vec![PendingNode::Node(0)];
     while nodes.len() < pending.len() {

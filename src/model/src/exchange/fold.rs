@@ -9,7 +9,7 @@ use crate::model::{Combine, Model, Node, Tree, TreeEnsemble};
 use std::borrow::Cow;
 
 /// A model whose parts are folded into one ensemble of trees.
-pub struct FoldedModel<'a> {
+pub(super) struct FoldedModel<'a> {
     /// The ensemble. Use `base_features` instead of its own `base_feature`.
     pub ensemble: Cow<'a, TreeEnsemble>,
     /// The features whose values are added to the score, each with the factor by which its value is multiplied.
@@ -17,7 +17,7 @@ pub struct FoldedModel<'a> {
 }
 
 /// Folds the parts of a model. All parts must be sums or means of trees without normalisation.
-pub fn folded(model: &Model) -> FoldedModel<'_> {
+pub(super) fn folded(model: &Model) -> FoldedModel<'_> {
     let parts = || model.parts.iter().filter_map(|part| Some((part.weight, part.family.trees()?)));
     let base_features =
         parts().filter_map(|(weight, ensemble)| Some((ensemble.base_feature?, weight))).collect();
@@ -47,7 +47,7 @@ fn scaled(tree: &Tree, scale: f64) -> Tree {
 impl FoldedModel<'_> {
     /// Returns one message for each feature whose value is added to the score, because `program` cannot add feature
     /// values. `remedy` tells users of that program what to do instead.
-    pub fn losses(&self, model: &Model, program: &str, remedy: &str) -> Vec<String> {
+    pub(super) fn losses(&self, model: &Model, program: &str, remedy: &str) -> Vec<String> {
         let loss = |(feature, weight): &(u32, f64)| {
             let name = &model.features[*feature as usize].name;
             let times = if *weight == 1.0 { String::new() } else { format!(" times {weight}") };

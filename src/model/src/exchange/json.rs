@@ -94,7 +94,7 @@ struct JsonSplit {
 }
 
 /// Writes a model as JSON.
-pub fn export(model: &Model) -> ExportedModel {
+pub(super) fn export(model: &Model) -> ExportedModel {
     let split = |split: &Split| JsonSplit {
         feature: split.feature,
         threshold: split.threshold,
@@ -141,14 +141,14 @@ pub fn export(model: &Model) -> ExportedModel {
 }
 
 /// Returns whether a file looks like a model in planetree's JSON format.
-pub fn is_likely(bytes: &[u8]) -> bool {
+pub(super) fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     start.first() == Some(&b'{')
         && memchr::memmem::find(&start[..start.len().min(64)], b"planetree_model").is_some()
 }
 
 /// Reads a model from JSON.
-pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     /// The version is parsed first, because everything else may differ in a newer format.
     #[derive(Deserialize)]
     struct Version {

@@ -43,7 +43,7 @@ impl NameSource {
 
 /// Returns the feature names with `_` in place of characters that the other program does not support. Adds a note that
 /// lists the changed names.
-pub fn portable_names(
+pub(super) fn portable_names(
     features: &[ModelFeature],
     is_unsupported: impl Fn(char) -> bool,
     notes: &mut Vec<String>,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// A part of a model, prepared for explaining. The score is a sum over the parts, so the contributions to the parts
 /// are added up.
-pub trait PartExplainer: Debug + Send + Sync {
+pub(super) trait PartExplainer: Debug + Send + Sync {
     /// Returns the expected value of the part, multiplied by its weight.
     fn expected(&self) -> f64;
 

@@ -32,15 +32,15 @@ use crate::model::{Branch, Tree};
 use std::collections::BTreeMap;
 
 /// Number of quadrature points that are processed at a time: as many as fit in a vector register of most machines.
-pub const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 /// One number for each point of a batch.
-pub type Lanes = [f64; LANES];
+pub(super) type Lanes = [f64; LANES];
 /// Number of states of a row at an edge.
 const STATES: usize = 3;
 
 /// A split of a subtree.
 #[derive(Debug)]
-pub struct SubtreeSplit {
+pub(super) struct SubtreeSplit {
     /// Slot of the feature: its index among the features that the model uses.
     pub slot: u32,
     /// Rows whose value is at most this go left.
@@ -62,7 +62,7 @@ pub struct SubtreeSplit {
 
 /// The tables of an edge for a batch of points, indexed by the state of the row.
 #[derive(Debug, Clone)]
-pub struct Edge {
+pub(super) struct Edge {
     /// The factor by which the edge multiplies the product along the path.
     pub factors: [Lanes; STATES],
     /// The contribution of the edge to its feature, as a multiple of the sum over the leaves below the edge.
@@ -71,7 +71,7 @@ pub struct Edge {
 
 /// A batch of quadrature points, with the tables of a subtree at these points.
 #[derive(Debug)]
-pub struct PointBatch {
+pub(super) struct PointBatch {
     /// The quadrature weights of the points. The products along all paths start with these numbers.
     pub weights: Lanes,
     /// The edges to all nodes except the root. The edge to node `i` has index `i - 1`.
@@ -80,7 +80,7 @@ pub struct PointBatch {
 
 /// The leaves of a tree that need the same number of points, and their ancestors. Nodes are in breadth-first order.
 #[derive(Debug)]
-pub struct Subtree {
+pub(super) struct Subtree {
     /// Number of nodes.
     pub nodes: usize,
     /// All splits, parents before their children.
@@ -119,7 +119,7 @@ struct NodePath {
 
 /// Splits a tree into subtrees by the number of points that its leaves need. Also returns the mean of the leaf values,
 /// weighted by the fraction of training rows that reached each leaf.
-pub fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtree>, f64) {
+pub(super) fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtree>, f64) {
     let paths = paths(tree);
     let leaves = || (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none());
     let expected = leaves().map(|leaf| paths[leaf].reach * tree.nodes[leaf].value).sum();

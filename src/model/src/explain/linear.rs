@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// A linear function prepared for explaining many rows.
 #[derive(Debug)]
-pub struct LinearExplainer {
+pub(super) struct LinearExplainer {
     expected: f64,
     /// The weight of the part.
     weight: f64,
@@ -20,7 +20,7 @@ pub struct LinearExplainer {
 
 impl LinearExplainer {
     /// Prepares a linear function. `weight` is the weight of the part.
-    pub fn new(function: &LinearFunction, weight: f64, features: &[ModelFeature]) -> Self {
+    pub(super) fn new(function: &LinearFunction, weight: f64, features: &[ModelFeature]) -> Self {
         LinearExplainer {
             expected: weight * function.mean(),
             weight,

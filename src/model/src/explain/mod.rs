@@ -28,9 +28,11 @@ mod quadrature;
 mod stream;
 mod trees;
 
-pub use difference::{ContributionDifference, differences};
+pub use difference::ContributionDifference;
+pub use difference::differences;
 pub use explainer::Explainer;
-pub use stream::{ExplainReport, ExplainedRows, explain};
+pub use stream::explain;
+pub use stream::{ExplainReport, ExplainedRows};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 
 /// A point of the quadrature and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QuadraturePoint {
+pub(super) struct QuadraturePoint {
     /// Position of the point, strictly between 0 and 1.
     pub at: f64,
     /// Weight of the point. The weights of all points add up to 1.
@@ -11,7 +11,7 @@ pub struct QuadraturePoint {
 }
 
 /// Returns `count` points. The weighted sum over them is exact for polynomials of degree up to `2 * count - 1`.
-pub fn points(count: usize) -> Vec<QuadraturePoint> {
+pub(super) fn points(count: usize) -> Vec<QuadraturePoint> {
     (1..=count).map(|number| point(number, count)).collect()
 }
 

@@ -14,7 +14,7 @@ const BLOCK: usize = 16;
 
 /// Trees prepared for explaining many rows.
 #[derive(Debug)]
-pub struct TreesExplainer {
+pub(super) struct TreesExplainer {
     expected: f64,
     /// The features that trees use, in ascending order, with their fill values (NaN if there is none). A *slot* is an
     /// index into this list.
@@ -50,7 +50,7 @@ struct ExplainBuffers {
 impl TreesExplainer {
     /// Prepares the trees of the part with the given number. Returns an error if the part lacks the number of training
     /// rows per node (`cover`).
-    pub fn new(model: &Model, part: usize, ensemble: &TreeEnsemble) -> Result<Self> {
+    pub(super) fn new(model: &Model, part: usize, ensemble: &TreeEnsemble) -> Result<Self> {
         check_cover(model, part, ensemble)?;
         let weight = model.parts[part].weight;
         let fill = |feature: u32| model.features.get(feature as usize).and_then(|feature| feature.fill);

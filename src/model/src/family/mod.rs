@@ -17,9 +17,10 @@ pub mod trees;
 pub use feature::ModelFeature;
 pub use importance::FeatureImportance;
 pub use linear::{FeatureNormalisation, LinearFunction, LinearTerm};
-pub use row::ModelRow;
+pub(crate) use row::ModelRow;
+pub(crate) use scorer::PartScorer;
+pub use scorer::RowValues;
 pub(crate) use scorer::load_values;
-pub use scorer::{PartScorer, RowValues};
 pub use trees::{Branch, Combine, Node, Split, Tree, TreeEnsemble};
 
 use fearless_simd::Level;

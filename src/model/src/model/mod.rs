@@ -16,7 +16,7 @@ mod role;
 mod table;
 
 pub use blend::{BlendMember, blend};
-pub use classes::ModelClasses;
+pub(crate) use classes::ModelClasses;
 #[doc(hidden)]
 pub use example::example;
 pub use normalisation::Normalisation;

@@ -24,12 +24,14 @@ mod table;
 pub use crate::family::trees::win_rates;
 pub use attach::attach_scores;
 pub use columns::{ColumnPlan, known_features};
-pub use early_exit::{EarlyExit, ExitReport, ExitRows, ExitScope, ExitScorer, ExitShare, predict_with_exits};
-pub use group::{
-    GroupPredictor, NOT_FINITE, PartColumn, PredictedGroup, TimedGroup, bounds_of, part_columns, row_identity,
-};
-pub use job::{ScoreRows, ScoredGroups, SentModel};
-pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
+pub use early_exit::ExitReport;
+pub use early_exit::{EarlyExit, ExitRows, ExitScope, ExitScorer, ExitShare, predict_with_exits};
+pub use group::{GroupPredictor, NOT_FINITE, PredictedGroup, bounds_of, part_columns, row_identity};
+pub use group::{PartColumn, TimedGroup};
+pub use job::ScoreRows;
+pub use job::{ScoredGroups, SentModel};
+pub use permutation::permutation_importance;
+pub use permutation::{PermutationImportance, PermutedFeature};
 pub use rank::ranks;
 pub use scorer::Scorer;
 pub use stream::{PredictReport, part_values, predict, predict_with, scores_of};

@@ -35,13 +35,13 @@ pub(super) struct PreparedPart {
 
 impl PreparedPart {
     /// Returns whether the values of a document depend on the other documents of its query even before normalisation.
-    pub fn compares_documents(&self) -> bool {
+    pub(super) fn compares_documents(&self) -> bool {
         self.compares_documents
     }
 
     /// Computes the values of the part before normalisation. Queries begin and end at `bounds`, which are used only if
     /// the part compares documents.
-    pub fn values(&self, rows: RowValues<'_>, bounds: &[usize], values: &mut [f64]) -> Result<()> {
+    pub(super) fn values(&self, rows: RowValues<'_>, bounds: &[usize], values: &mut [f64]) -> Result<()> {
         if !self.compares_documents {
             self.scorer.score(rows, values);
             return Ok(());

@@ -2,7 +2,8 @@
 
 mod resample;
 
-pub use resample::{DocumentSample, SAMPLE_SUFFIX};
+pub use resample::DocumentSample;
+pub(crate) use resample::SAMPLE_SUFFIX;
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};

@@ -5,7 +5,7 @@ use planetree_base::random::Stream;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The end of the id of a query that is a sample of another one.
-pub const SAMPLE_SUFFIX: &str = ":sample";
+pub(crate) const SAMPLE_SUFFIX: &str = ":sample";
 
 const KEY: u64 = 0x656c_706d_6173;
 

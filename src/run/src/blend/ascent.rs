@@ -27,7 +27,7 @@ const CHUNK_QUERIES: usize = 64;
 
 /// Returns the weights of `members` that maximise a metric, or minimise it if lower values are better. Their absolute
 /// values add up to 1.
-pub fn ascend(
+pub(super) fn ascend(
     scores: &BlendScores,
     members: &[usize],
     metric: Metric,
@@ -209,7 +209,7 @@ mod tests {
 
     /// Returns rows of random queries. The label is the sum of two hidden values; the first members see one of them each,
     /// and the last one sees noise.
-    pub fn random_scores(seed: u64, queries: usize) -> BlendScores {
+    pub(super) fn random_scores(seed: u64, queries: usize) -> BlendScores {
         let mut draw = Stream::new(&[seed]);
         let mut scores = BlendScores { values: vec![Vec::new(); 3], ..BlendScores::default() };
         for query in 0..queries {

@@ -16,10 +16,13 @@ mod scores;
 mod tables;
 mod weights;
 
-pub use quality::{ALPHA, Gain, MemberQuality, Quality};
-pub use scores::BlendScores;
-pub use tables::{BlendedTable, read_tables};
-pub use weights::{FoundWeights, WeightMethod};
+pub use quality::MemberQuality;
+pub use quality::{ALPHA, Gain, Quality};
+pub(crate) use scores::BlendScores;
+pub use tables::BlendedTable;
+pub use tables::read_tables;
+pub(crate) use weights::FoundWeights;
+pub use weights::WeightMethod;
 
 use planetree_base::error::{Error, Result};
 use planetree_data::LabelMap;

@@ -13,11 +13,11 @@ use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows, Unfit};
 const BATCH_QUERIES: usize = 1 << 14;
 
 /// A function that receives the results of several queries at a time, in order.
-pub type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
+pub(super) type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
 
 /// The rules by which test parts are evaluated.
 #[derive(Debug, Clone, Copy)]
-pub struct FoldRules<'a> {
+pub(super) struct FoldRules<'a> {
     /// Convention by which metrics are computed.
     pub convention: &'a Convention,
     /// Map of labels to others, as in training.
@@ -25,7 +25,7 @@ pub struct FoldRules<'a> {
 }
 
 /// Computes the metrics of every query and their means over all queries, from the predictions of a fold.
-pub struct FoldEvaluator<'a> {
+pub(super) struct FoldEvaluator<'a> {
     label_map: Option<&'a LabelMap>,
     /// Number of rows of the queries evaluated so far.
     rows: u64,
@@ -42,7 +42,7 @@ pub struct FoldEvaluator<'a> {
 
 impl<'a> FoldEvaluator<'a> {
     /// Creates an evaluator for these metrics.
-    pub fn new(metrics: &[Metric], rules: FoldRules<'a>) -> Self {
+    pub(super) fn new(metrics: &[Metric], rules: FoldRules<'a>) -> Self {
         let FoldRules { convention, label_map } = rules;
         FoldEvaluator {
             label_map,
@@ -59,7 +59,7 @@ impl<'a> FoldEvaluator<'a> {
     }
 
     /// Evaluates all predictions, passes the results to `sink`, and returns the mean of each metric over all queries.
-    pub fn evaluate(mut self, table: &TableReader, sink: &mut ResultSink<'_>) -> Result<Vec<Mean>> {
+    pub(super) fn evaluate(mut self, table: &TableReader, sink: &mut ResultSink<'_>) -> Result<Vec<Mean>> {
         for batch in table.batches() {
             interrupt::check()?;
             self.add(&batch?, table)?;

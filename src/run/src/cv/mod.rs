@@ -19,9 +19,11 @@ mod spread;
 mod tables;
 mod trials;
 
-pub use fold::{FoldRecord, FoldResources, MetricValue};
+pub(crate) use fold::FoldRecord;
+pub use fold::{FoldResources, MetricValue};
 pub use rotation::ValidationPart;
-pub use search::{CheckedTrial, SearchOutcome, TrialResult, check_trials, search};
+pub use search::CheckedTrial;
+pub use search::{SearchOutcome, TrialResult, check_trials, search};
 pub use space::{SearchSpace, Trial};
 pub use spread::Spread;
 

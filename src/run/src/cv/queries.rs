@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 /// Returns a hash of a query id and a seed.
-pub fn hash_of(query: &str, seed: u64) -> u128 {
+pub(crate) fn hash_of(query: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(query.as_bytes(), seed)
 }
 
@@ -31,12 +31,12 @@ fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the hashes of all query ids of a dataset, in row order.
-pub fn hashes(reader: &DatasetReader, seed: u64) -> Result<Vec<u128>> {
+pub(crate) fn hashes(reader: &DatasetReader, seed: u64) -> Result<Vec<u128>> {
     map_queries(reader, |query| hash_of(query, seed))
 }
 
 /// Checks that no query is in two of the datasets.
-pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
+pub(super) fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
     let mut seen: HashMap<u128, usize> = HashMap::new();
     for (index, reader) in readers.iter().enumerate() {
         let queries = map_queries(reader, |query| (xxh3_128(query.as_bytes()), query.to_owned()))?;

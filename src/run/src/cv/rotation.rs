@@ -18,7 +18,7 @@ pub enum ValidationPart {
 
 /// The parts of the data that one fold uses, as indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rotation {
+pub(super) struct Rotation {
     /// Parts to train on, in order.
     pub train: Vec<usize>,
     /// Part to validate on, if any.
@@ -28,7 +28,7 @@ pub struct Rotation {
 }
 
 /// Returns the folds for a number of parts.
-pub fn rotations(parts: usize, validation: ValidationPart) -> Result<Vec<Rotation>> {
+pub(super) fn rotations(parts: usize, validation: ValidationPart) -> Result<Vec<Rotation>> {
     let held_back = if validation == ValidationPart::Train { 1 } else { 2 };
     if parts <= held_back {
         let (minimum, remedy) = match validation {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// How to split a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuerySplit {
+pub(super) struct QuerySplit {
     /// Number of parts.
     pub parts: usize,
     /// Seed for the hash of query ids.
@@ -21,7 +21,7 @@ pub struct QuerySplit {
 
 /// Writes the parts to directories below `directory`. Parts that an earlier run wrote with the same data and split
 /// are kept.
-pub fn split_dataset(
+pub(super) fn split_dataset(
     reader: &DatasetReader,
     split: QuerySplit,
     directory: &Location,
@@ -86,7 +86,7 @@ impl RowChange for SelectedQueries<'_> {
 }
 
 /// Checks that there are at least as many queries as parts.
-pub fn check_count(reader: &DatasetReader, parts: usize) -> Result<()> {
+pub(crate) fn check_count(reader: &DatasetReader, parts: usize) -> Result<()> {
     let queries = reader.manifest().queries;
     if (parts as u64) > queries {
         return Err(Error::usage(

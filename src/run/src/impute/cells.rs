@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 /// What is known of a feature.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FeatureSummary {
+pub(super) struct FeatureSummary {
     /// The rows without a value, in ascending order.
     pub missing: Vec<u64>,
     /// Number of rows with a value.
@@ -28,13 +28,17 @@ pub struct FeatureSummary {
 
 impl FeatureSummary {
     /// Returns whether all values are equal.
-    pub fn is_constant(&self) -> bool {
+    pub(super) fn is_constant(&self) -> bool {
         self.least == self.most
     }
 }
 
 /// Returns the values of a feature in a group, with NaN for missing ones.
-pub fn feature_values(reader: &DatasetReader, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
+pub(super) fn feature_values(
+    reader: &DatasetReader,
+    group: &GroupReader,
+    feature: usize,
+) -> Result<Vec<f32>> {
     let column = group.columns() - reader.manifest().features.len() + feature;
     let batch = group.read(column..column + 1)?;
     let values = batch.column(0).as_primitive_opt::<Float32Type>();
@@ -44,7 +48,7 @@ pub fn feature_values(reader: &DatasetReader, group: &GroupReader, feature: usiz
 }
 
 /// Summarises all features of a dataset. Sums are added in the order of the rows, so the partitioning does not matter.
-pub fn summarise(reader: &DatasetReader) -> Result<Vec<FeatureSummary>> {
+pub(super) fn summarise(reader: &DatasetReader) -> Result<Vec<FeatureSummary>> {
     let manifest = reader.manifest();
     let mut sums = vec![FeatureSums::default(); manifest.features.len()];
     for id in reader.groups() {

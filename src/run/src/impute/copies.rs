@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The missing cells of a feature, with the values that fill them.
 #[derive(Debug, Clone)]
-pub struct FilledCells {
+pub(super) struct FilledCells {
     /// Index of the feature.
     pub feature: usize,
     /// The rows without a value, in ascending order.
@@ -40,7 +40,7 @@ impl FilledCells {
 }
 
 /// All rows, with their missing values filled.
-pub struct FilledRows<'a> {
+pub(super) struct FilledRows<'a> {
     pub cells: &'a [FilledCells],
 }
 
@@ -63,7 +63,7 @@ impl RowChange for FilledRows<'_> {
 
 /// The rows that have a feature, or those that do not. The label of a row is the value of the feature, as a fraction of
 /// its range.
-pub struct LabelledByFeature<'a> {
+pub(super) struct LabelledByFeature<'a> {
     pub reader: &'a DatasetReader,
     pub filled: FilledRows<'a>,
     pub cells: &'a FilledCells,
@@ -74,20 +74,20 @@ pub struct LabelledByFeature<'a> {
 
 /// The range of a feature. Labels are fractions of it, because forests round labels to a fixed number of digits.
 #[derive(Debug, Clone, Copy)]
-pub struct LabelRange {
+pub(super) struct LabelRange {
     pub least: f32,
     pub most: f32,
 }
 
 impl LabelRange {
     /// Returns the label for a value.
-    pub fn label(self, value: f32) -> f32 {
+    pub(super) fn label(self, value: f32) -> f32 {
         let (least, most) = (f64::from(self.least), f64::from(self.most));
         ((f64::from(value) - least) / (most - least)) as f32
     }
 
     /// Returns the value for a prediction.
-    pub fn value(self, prediction: f64) -> f64 {
+    pub(super) fn value(self, prediction: f64) -> f64 {
         let (least, most) = (f64::from(self.least), f64::from(self.most));
         least + prediction.clamp(0.0, 1.0) * (most - least)
     }

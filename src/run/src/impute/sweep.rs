@@ -20,7 +20,7 @@ struct Side<'a> {
 }
 
 /// The state of an imputation.
-pub struct Imputation<'a> {
+pub(super) struct Imputation<'a> {
     /// The dataset to fill.
     target: Side<'a>,
     /// The dataset that forests learn from; `None` if it is the dataset to fill.
@@ -41,7 +41,7 @@ struct Prediction {
 
 impl<'a> Imputation<'a> {
     /// Finds the features to fill: those with a missing value in any of the datasets, in the order of the dataset.
-    pub fn new(
+    pub(super) fn new(
         target: (&'a DatasetReader, Vec<FeatureSummary>),
         learned: Option<(&'a DatasetReader, Vec<FeatureSummary>)>,
         request: &'a ImputeRequest<'a>,
@@ -82,17 +82,17 @@ impl<'a> Imputation<'a> {
     }
 
     /// Returns whether any value is missing.
-    pub fn has_missing(&self) -> bool {
+    pub(super) fn has_missing(&self) -> bool {
         !self.features.is_empty()
     }
 
     /// Returns the cells of the dataset to fill.
-    pub fn target_cells(&self) -> &[FilledCells] {
+    pub(super) fn target_cells(&self) -> &[FilledCells] {
         &self.target.cells
     }
 
     /// Returns the features that were filled.
-    pub fn filled_features(&self) -> Vec<FilledFeature> {
+    pub(super) fn filled_features(&self) -> Vec<FilledFeature> {
         let filled = self.features.iter().zip(&self.target.cells);
         let filled = filled.map(|(feature, cells)| {
             let sum: f64 = cells.values.iter().map(|value| f64::from(*value)).sum();
@@ -104,7 +104,7 @@ impl<'a> Imputation<'a> {
 
     /// Fills every feature once. Returns the largest change of a feature, in standard deviations; infinite in the first
     /// sweep.
-    pub fn sweep(&mut self, sweep: u32, progress: &mut dyn FnMut(&ImputeStep<'_>)) -> Result<f64> {
+    pub(super) fn sweep(&mut self, sweep: u32, progress: &mut dyn FnMut(&ImputeStep<'_>)) -> Result<f64> {
         let mut largest: f64 = 0.0;
         for place in 0..self.features.len() {
             interrupt::check()?;

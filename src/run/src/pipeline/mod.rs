@@ -35,12 +35,15 @@ mod run;
 mod steps_table;
 
 pub use child::{AS_STEP, StepUsage, usage_line};
-pub use decide::{IdentityCache, RunReason, StepDecision};
-pub use graph::{PipelineStep, StepInput};
+pub use decide::StepDecision;
+pub use decide::{IdentityCache, RunReason};
+pub use graph::PipelineStep;
+pub use graph::StepInput;
 pub use manifest::{RunManifest, RunStatus, RunStep, StepStatus};
 pub use options::Commands;
 pub use plan::{PipelinePlan, RunRequest};
-pub use run::{RunBudget, RunCounts, RunObserver, run};
+pub use run::RunCounts;
+pub use run::{RunBudget, RunObserver, run};
 
 #[cfg(test)]
 mod tests;

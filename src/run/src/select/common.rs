@@ -5,7 +5,7 @@ use planetree_data::dataset::DatasetReader;
 
 /// The features that two datasets have in common, in the order of the first dataset.
 #[derive(Debug)]
-pub struct CommonFeatures {
+pub(super) struct CommonFeatures {
     /// Their names.
     pub names: Vec<String>,
     /// Their indices in the first dataset.
@@ -18,7 +18,7 @@ pub struct CommonFeatures {
 
 impl CommonFeatures {
     /// Finds the common features. There must be at least one.
-    pub fn of(source: &DatasetReader, like: &DatasetReader) -> Result<Self> {
+    pub(super) fn of(source: &DatasetReader, like: &DatasetReader) -> Result<Self> {
         let (ours, theirs) = (&source.manifest().features, &like.manifest().features);
         let place = |name: &String| theirs.iter().position(|other| other == name);
         let pairs = ours.iter().enumerate().filter_map(|(index, name)| Some((index, place(name)?)));

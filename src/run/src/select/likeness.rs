@@ -26,7 +26,7 @@ pub struct Likeness {
 
 /// Trains a forest for every fold of `source`, on the other folds (label 0) and all rows of `like` (label 1), and scores
 /// the rows of the fold.
-pub fn likeness(
+pub(super) fn likeness(
     source: &DatasetReader,
     like: &DatasetReader,
     features: &CommonFeatures,

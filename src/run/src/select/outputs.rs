@@ -23,7 +23,7 @@ fn share_name(share: f64) -> String {
 }
 
 /// Checks that no output exists yet, unless it may be replaced.
-pub fn check_targets(request: &SelectRequest<'_>) -> Result<()> {
+pub(super) fn check_targets(request: &SelectRequest<'_>) -> Result<()> {
     let mut names: Vec<String> = request.shares.iter().map(|share| share_name(*share)).collect();
     if let Some((index, share)) =
         names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))
@@ -49,7 +49,7 @@ pub fn check_targets(request: &SelectRequest<'_>) -> Result<()> {
 }
 
 /// Writes all datasets.
-pub fn write(
+pub(super) fn write(
     source: &DatasetReader,
     like: &DatasetReader,
     features: &CommonFeatures,
@@ -96,7 +96,7 @@ pub fn write(
 }
 
 /// Returns all rows, the most likely first. Rows that are equally likely keep their order.
-pub fn best_first(values: &[f64]) -> Vec<usize> {
+pub(super) fn best_first(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|one, other| values[*other].total_cmp(&values[*one]));
     order

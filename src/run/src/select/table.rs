@@ -11,7 +11,7 @@ use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
 /// Writes the table. Ranks are counted from 1 over all rows.
-pub fn write(source: &DatasetReader, likeness: &Likeness, location: &Location) -> Result<()> {
+pub(super) fn write(source: &DatasetReader, likeness: &Likeness, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("query_id", DataType::Utf8, false),
         Field::new("doc_id", DataType::Utf8, true),

@@ -9,7 +9,7 @@ use planetree_metric::Mean;
 
 /// An ensemble, with the sums that the next round needs.
 #[derive(Debug, Clone)]
-pub struct Ensemble {
+pub(super) struct Ensemble {
     /// The weights of the features.
     pub weights: Vec<f64>,
     /// The mean of the metric. `None` before the first round.
@@ -28,7 +28,7 @@ pub struct Ensemble {
 
 /// A feature of the ensemble and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Selection {
+pub(super) struct Selection {
     /// Number of the feature in the plan.
     pub feature: usize,
     /// The weight to add to that of the feature.
@@ -36,7 +36,7 @@ pub struct Selection {
 }
 
 /// Returns the ensemble before the first round.
-pub fn start(problem: &RankingProblem<'_>) -> Result<Ensemble> {
+pub(super) fn start(problem: &RankingProblem<'_>) -> Result<Ensemble> {
     let weights = vec![0.0; problem.features()];
     let mut ensemble = evaluate(problem, weights, true)?;
     ensemble.value = None;
@@ -44,7 +44,7 @@ pub fn start(problem: &RankingProblem<'_>) -> Result<Ensemble> {
 }
 
 /// Returns the ensemble after the next round, or `None` if the metric gets worse by the tolerance.
-pub fn round(
+pub(super) fn round(
     problem: &RankingProblem<'_>,
     parameters: &AdaRankParameters,
     now: &Ensemble,
@@ -85,7 +85,7 @@ fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>, is_first: bool) -> 
 impl Ensemble {
     /// Selects the best feature, or the first of several. A feature that was selected `max_repeats` times in a row is
     /// left out, unless there is no other.
-    pub fn select(&self, max_repeats: u32) -> Selection {
+    pub(super) fn select(&self, max_repeats: u32) -> Selection {
         let is_left_out = |feature: usize| {
             self.features.len() > 1
                 && self.last.is_some_and(|(last, repeats)| last == feature && repeats >= max_repeats)

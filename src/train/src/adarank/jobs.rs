@@ -31,7 +31,7 @@ pub struct AdaRankTotals {
 }
 
 /// Number of sums before those of the features.
-pub const FIRST_FEATURE: usize = 2;
+pub(super) const FIRST_FEATURE: usize = 2;
 
 linear_job!(AdaRankSums, "adarank_sums", AdaRankTotals, |job, rows| job.sums(rows)?);
 

@@ -17,4 +17,5 @@ mod learner;
 #[cfg(test)]
 mod tests;
 
-pub use jobs::{AdaRankSums, AdaRankTotals};
+pub use jobs::AdaRankSums;
+pub use jobs::AdaRankTotals;

@@ -62,7 +62,7 @@ struct CacheDescription {
 
 /// Bins of a feature in serialisable form. Floats are stored as bit patterns, so that they are restored exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DescribedBins {
+pub(crate) struct DescribedBins {
     cuts: Vec<u32>,
     centres: Vec<u32>,
     fill: Option<u32>,
@@ -74,7 +74,7 @@ pub struct DescribedBins {
 
 impl DescribedBins {
     /// Converts bins to the serialisable form.
-    pub fn of(bins: &FeatureBins) -> Self {
+    pub(crate) fn of(bins: &FeatureBins) -> Self {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
         DescribedBins {
             cuts: bits(&bins.cuts),
@@ -88,7 +88,7 @@ impl DescribedBins {
     }
 
     /// Converts the serialisable form back to bins.
-    pub fn bins(&self) -> FeatureBins {
+    pub(crate) fn bins(&self) -> FeatureBins {
         let values = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect();
         FeatureBins {
             cuts: values(&self.cuts),

@@ -22,21 +22,21 @@ use std::ops::Range;
 
 /// Number of bytes per block. Rows of dense and joint groups consist of whole blocks. In a dense group, a block holds
 /// the codes of this many features.
-pub const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 /// Maximum number of blocks per row.
-pub const BLOCKS: usize = 4;
+pub(crate) const BLOCKS: usize = 4;
 /// Number of lanes per block of a joint group.
-pub const JOINT_LANES: usize = LANES / 2;
+pub(crate) const JOINT_LANES: usize = LANES / 2;
 /// Maximum number of joint codes per lane: enough for two features with 25 bins and a missing code each. More would not
 /// fit in the L1 cache.
-pub const JOINT_CODES: usize = 26 * 26;
+pub(crate) const JOINT_CODES: usize = 26 * 26;
 /// Up to this many leftover features are stored as columns, which is faster than a mostly empty block.
 const FEW_COLUMNS: usize = 3;
 /// Maximum number of features in a sparse group, so that entries fit in two bytes.
 const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
 /// Number of histogram cells from the start of one feature to the start of the next, in dense and sparse groups. It is
 /// not a power of two, to avoid cache conflicts between equal bins of different features.
-pub const STRIDE: usize = 264;
+pub(crate) const STRIDE: usize = 264;
 /// Minimum fraction of rows that must have the common code for a feature to be stored sparsely.
 const SPARSE_SHARE: f32 = 0.75;
 /// Overhead per row of a sparse group, measured in entries. It covers reading the row's offset and mispredicting the

@@ -391,7 +391,7 @@ impl BinnedData {
 /// Returns test columns with many zeros, few or many distinct values, and missing values. From the 40th column on, most
 /// values are zero.
 #[cfg(test)]
-pub fn mixed_columns(
+pub(crate) fn mixed_columns(
     rows: usize,
     features: usize,
 ) -> impl proptest::strategy::Strategy<Value = Vec<Vec<f32>>> {

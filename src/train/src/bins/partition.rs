@@ -133,7 +133,7 @@ impl Codes {
 }
 
 /// Returns the Arrow schema of a partition's batch.
-pub fn schema(layout: &BinLayout) -> SchemaRef {
+pub(super) fn schema(layout: &BinLayout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
             GroupKind::Dense | GroupKind::Joint => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
@@ -155,7 +155,7 @@ fn entry_field() -> Arc<Field> {
 }
 
 /// Codes of one feature, in the narrowest integer type that fits.
-pub enum CodeColumn {
+pub(super) enum CodeColumn {
     /// For up to 256 codes.
     Bytes(Vec<u8>),
     /// For up to 65,536 codes.
@@ -166,7 +166,7 @@ pub enum CodeColumn {
 
 impl CodeColumn {
     /// Encodes a column of values; NaN means missing.
-    pub fn encode(bins: &FeatureBins, values: &[f32]) -> Self {
+    pub(super) fn encode(bins: &FeatureBins, values: &[f32]) -> Self {
         let codes = values.iter().map(|value| bins.code_of(*value));
         match bins.codes() {
             0..=0x100 => {
@@ -197,7 +197,7 @@ impl CodeColumn {
 
 /// Assembles the columns of a group. Returns the group's own column and, if the group is dense or joint, an extra
 /// column for each feature. `take` returns the codes of a feature.
-pub fn assemble(
+pub(super) fn assemble(
     group: &Group,
     rows: usize,
     features: &[FeatureBins],

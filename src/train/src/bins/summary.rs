@@ -51,16 +51,16 @@ impl Default for DistinctKeys {
 
 /// Selects the rows whose values are kept: all rows, or a sample by row number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowSample {
+pub(crate) struct RowSample {
     below: u64,
 }
 
 impl RowSample {
     /// Keeps every row.
-    pub const ALL: RowSample = RowSample { below: u64::MAX };
+    pub(crate) const ALL: RowSample = RowSample { below: u64::MAX };
 
     /// Keeps about [`SAMPLED_ROWS`] of `rows` rows, or all if there are fewer.
-    pub fn sample_of(rows: u64) -> RowSample {
+    pub(crate) fn sample_of(rows: u64) -> RowSample {
         if rows <= SAMPLED_ROWS {
             return RowSample::ALL;
         }
@@ -69,7 +69,7 @@ impl RowSample {
     }
 
     /// Returns which of the `rows` rows from row `first` on are kept, relative to `first`; `None` if all are.
-    pub fn places(self, first: u64, rows: usize) -> Option<Vec<u32>> {
+    pub(crate) fn places(self, first: u64, rows: usize) -> Option<Vec<u32>> {
         if self == RowSample::ALL {
             return None;
         }
@@ -79,14 +79,14 @@ impl RowSample {
 
 /// Maps a float to an integer with the same order. Both zeros map to the same integer.
 #[inline]
-pub fn key_of(value: f32) -> u32 {
+pub(super) fn key_of(value: f32) -> u32 {
     let bits = (value + 0.0).to_bits();
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
 /// Converts a key back to its float.
 #[inline]
-pub fn value_of(key: u32) -> f32 {
+pub(super) fn value_of(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
 }
 
@@ -195,14 +195,16 @@ mod as_differences {
     use super::ValueCount;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(runs: &[ValueCount], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(runs: &[ValueCount], serializer: S) -> Result<S::Ok, S::Error> {
         let before = std::iter::once(0).chain(runs.iter().map(|run| run.key));
         serializer.collect_seq(
             runs.iter().zip(before).map(|(run, before)| (run.key.wrapping_sub(before), run.count)),
         )
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ValueCount>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<ValueCount>, D::Error> {
         let mut key = 0u32;
         let runs = Vec::<(u32, u32)>::deserialize(deserializer)?.into_iter();
         Ok(runs

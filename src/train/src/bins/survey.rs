@@ -19,7 +19,7 @@ pub struct Surveyed {
 }
 
 /// Summarises the given features over the given partitions. Also reads labels and queries if `wants_rows` is set.
-pub fn survey(
+pub(crate) fn survey(
     source: &LabelledData,
     partitions: &[usize],
     features: Range<usize>,

@@ -23,12 +23,12 @@ const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
 /// Returns the memory per row of a boosted part, in bytes, not counting the row's codes.
-pub fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) -> u64 {
+pub(super) fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) -> u64 {
     BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW }
 }
 
 /// The state of a boosted part before its first round.
-pub struct PreparedBoosting {
+pub(super) struct PreparedBoosting {
     pub data: Arc<BinnedData>,
     /// Scores and gradients before any tree of a checkpoint is replayed, until a worker takes them.
     state: Option<PreparedRows>,
@@ -50,7 +50,7 @@ enum PreparedRows {
 
 /// Properties of a training run that follow from its data and objective.
 #[derive(Debug, Clone, Copy)]
-pub struct TrainingTraits {
+pub(super) struct TrainingTraits {
     /// Whether rows need a weight or a hessian besides a gradient and a count.
     pub weighted: bool,
     /// Whether the objective is the squared error.
@@ -66,7 +66,7 @@ pub struct TrainingTraits {
 impl TrainingTraits {
     /// Returns whether leaf values are rounded to whole units of the gradient scale. They are if the rounding error is
     /// negligible compared to typical leaf values. An outlier among the labels can make units too coarse for that.
-    pub fn values_in_units(&self, parameters: &BoostSettings, scale: &Scale) -> bool {
+    pub(super) fn values_in_units(&self, parameters: &BoostSettings, scale: &Scale) -> bool {
         /// Minimum size of a typical first step, in units.
         const LEAST: f64 = 1024.0;
         self.residuals
@@ -75,7 +75,7 @@ impl TrainingTraits {
     }
 }
 
-pub fn prepare(
+pub(super) fn prepare(
     context: &StageContext<'_>,
     parameters: &BoostSettings,
     input: &MemberInput,
@@ -128,7 +128,7 @@ pub fn prepare(
 impl PreparedBoosting {
     /// Creates the boosting worker, which is local if this process holds the scores, and otherwise comes from the
     /// backend. Must be called only once.
-    pub fn worker<C: BackendCell>(
+    pub(super) fn worker<C: BackendCell>(
         &mut self,
         request: &TrainRequest,
         parameters: &BoostSettings,
@@ -147,7 +147,7 @@ impl PreparedBoosting {
 }
 
 /// Tells the user if there are fewer workers than requested, which happens because each worker has whole queries.
-pub fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer: &mut dyn Observer) {
+pub(super) fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer: &mut dyn Observer) {
     let queries: usize = rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if let BoostCandidates::Streaming(streaming) = parameters.learner.candidates
         && streaming.workers as usize > queries
@@ -160,7 +160,7 @@ pub fn note_workers(parameters: &BoostSettings, rows: &[LabelledRows], observer:
 }
 
 /// Returns the error for scores that became infinite or NaN.
-pub fn diverged(round: u32) -> Error {
+pub(super) fn diverged(round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores became non-finite after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",
@@ -168,7 +168,7 @@ pub fn diverged(round: u32) -> Error {
 }
 
 /// Returns the error for gradients that are infinite or NaN before the first round.
-pub fn invalid_start(request: &TrainRequest) -> Error {
+pub(super) fn invalid_start(request: &TrainRequest) -> Error {
     Error::place(
         request.place(),
         "labels, weights or initial scores are too large: gradients overflow",

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 static TRAININGS: AtomicUsize = AtomicUsize::new(0);
 
 /// Lets the idle threads of a training run spin until the guard is dropped.
-pub struct SpinGuard {
+pub(super) struct SpinGuard {
     shared: Arc<Shared>,
 }
 
@@ -30,14 +30,14 @@ struct Shared {
 
 impl SpinGuard {
     /// Creates a guard for the threads of the current pool. No thread is spinning yet.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         TRAININGS.fetch_add(1, Ordering::Relaxed);
         let spins = (0..rayon::current_num_threads()).map(|_| AtomicBool::new(false)).collect();
         SpinGuard { shared: Arc::new(Shared { ended: AtomicBool::new(false), spins }) }
     }
 
     /// Makes all sleeping threads except the caller spin.
-    pub fn wake(&self) {
+    pub(super) fn wake(&self) {
         let Some(caller) = rayon::current_thread_index() else { return };
         let sleeps =
             |(thread, spins): (usize, &AtomicBool)| thread != caller && !spins.load(Ordering::Relaxed);

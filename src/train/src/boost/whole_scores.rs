@@ -6,7 +6,7 @@ use crate::tree::Scale;
 use planetree_data::source::LabelledRows;
 
 /// Tracks whether all scores are integer multiples of a unit.
-pub struct WholeScores {
+pub(super) struct WholeScores {
     /// Number of units that represent a score of 1. No round uses more; see
     /// [`crate::driver::GradientSummary::scale`].
     units: f64,
@@ -15,7 +15,7 @@ pub struct WholeScores {
 
 impl WholeScores {
     /// Checks whether all scores are integer multiples of the unit.
-    pub fn check(rows: &[LabelledRows], scores: &Scores) -> Self {
+    pub(super) fn check(rows: &[LabelledRows], scores: &Scores) -> Self {
         let labels = rows.iter().flat_map(|rows| &rows.labels);
         let farthest = labels.fold(0f32, |most, label| most.max(label.abs()));
         let units = Scale::most_units(f64::from(farthest));
@@ -29,7 +29,7 @@ impl WholeScores {
 
     /// Returns whether scores are still integer multiples, provided that no label or score has exceeded `farthest` in
     /// magnitude.
-    pub fn hold(&mut self, farthest: f64) -> bool {
+    pub(super) fn hold(&mut self, farthest: f64) -> bool {
         /// Maximum number of units up to which sums are exact.
         const MOST: f64 = (1u64 << 52) as f64;
         self.holds &= farthest * self.units <= MOST;

@@ -8,7 +8,7 @@ use planetree_data::source::LabelledData;
 use planetree_model::model::{Model, ModelFeature};
 
 /// Rejects a request whose settings conflict, before anything is read.
-pub fn check(request: &TrainRequest) -> Result<()> {
+pub(super) fn check(request: &TrainRequest) -> Result<()> {
     let plan = &request.plan;
     check_costs(request)?;
     if let Some(custom) = &request.objective {
@@ -99,7 +99,7 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
 }
 
 /// Returns an error if there are not as many start scores as rows.
-pub fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<()> {
+pub(super) fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<()> {
     let Some(given) = &request.start_scores else { return Ok(()) };
     let scores = std::iter::once(&given.training).chain(&given.validation);
     let data = std::iter::once(&sources.source).chain(&sources.validation);
@@ -134,7 +134,12 @@ fn check_start(request: &TrainRequest, option: &str) -> Result<()> {
 
 /// Checks that a stage replaces missing values as the start model and earlier stages do, because a model has only one
 /// fill value per feature.
-pub fn check_fills(request: &TrainRequest, number: u32, model: &Model, data: &BinnedData) -> Result<()> {
+pub(super) fn check_fills(
+    request: &TrainRequest,
+    number: u32,
+    model: &Model,
+    data: &BinnedData,
+) -> Result<()> {
     if number == 1 && request.start.is_none() {
         return Ok(());
     }

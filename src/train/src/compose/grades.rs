@@ -15,11 +15,11 @@ const MOST_GRADES: usize = 32;
 
 /// The different labels of the training data, in ascending order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grades(Vec<i32>);
+pub(super) struct Grades(Vec<i32>);
 
 impl Grades {
     /// Reads the labels of a dataset.
-    pub fn read(source: &LabelledData) -> Result<Self> {
+    pub(super) fn read(source: &LabelledData) -> Result<Self> {
         Self::of(&read_rows(source)?).map_err(|(problem, remedy)| {
             Error::place(source.place(), format_args!("target = ordinal: {problem}"), remedy)
         })
@@ -54,13 +54,13 @@ impl Grades {
     }
 
     /// Returns the boundaries between neighbouring grades.
-    pub fn classes(&self) -> impl Iterator<Item = ClassBounds> {
+    pub(super) fn classes(&self) -> impl Iterator<Item = ClassBounds> {
         self.0.windows(2).map(|pair| ClassBounds { at_most: pair[0], next: pair[1] })
     }
 }
 
 /// Returns the weight of each class and the intercept.
-pub fn class_weights(ordinal: &OrdinalTarget, grades: &Grades) -> Result<(Vec<f64>, f64)> {
+pub(super) fn class_weights(ordinal: &OrdinalTarget, grades: &Grades) -> Result<(Vec<f64>, f64)> {
     let grades = &grades.0;
     if let ClassWeights::List(list) = &ordinal.weights {
         let Some((intercept, weights)) = list.split_last().filter(|_| list.len() == grades.len()) else {

@@ -4,7 +4,7 @@ use crate::config::{LearnerParameters, Parameters};
 use crate::driver::PartSettings;
 
 /// Returns the parameters of a stage as those of its learner.
-pub fn settings_of(parameters: &Parameters) -> Box<dyn PartSettings> {
+pub(super) fn settings_of(parameters: &Parameters) -> Box<dyn PartSettings> {
     match &parameters.learner {
         LearnerParameters::Boost(boost) => Box::new(parameters.with(boost.clone())),
         LearnerParameters::Forest(forest) => Box::new(parameters.with(forest.clone())),

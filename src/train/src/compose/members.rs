@@ -11,7 +11,7 @@ const OF_RUNS: u64 = 0x736E_7552;
 
 /// One class of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MemberPlan {
+pub(super) struct MemberPlan {
     /// The class; `None` if the labels themselves are learned.
     pub class: Option<ClassBounds>,
     /// Index of the class.
@@ -24,7 +24,7 @@ pub struct MemberPlan {
 
 /// All members of a training plan, class by class.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedMembers {
+pub(super) struct PlannedMembers {
     /// The members.
     pub all: Vec<MemberPlan>,
     /// The constant to which the weighted scores of the members are added.
@@ -33,7 +33,7 @@ pub struct PlannedMembers {
 
 impl PlannedMembers {
     /// Lists the members. Classes follow from the labels of the training data.
-    pub fn of(plan: &TrainingPlan, source: &LabelledData) -> Result<Self> {
+    pub(super) fn of(plan: &TrainingPlan, source: &LabelledData) -> Result<Self> {
         let runs = f64::from(plan.runs);
         let Target::Ordinal(ordinal) = &plan.target else {
             let member = |run| MemberPlan { class: None, class_number: None, run, weight: 1.0 / runs };
@@ -55,7 +55,7 @@ impl PlannedMembers {
     }
 
     /// Returns the classes in ascending order.
-    pub fn classes(&self) -> impl Iterator<Item = ClassBounds> {
+    pub(super) fn classes(&self) -> impl Iterator<Item = ClassBounds> {
         self.all.iter().filter(|member| member.run == 1).filter_map(|member| member.class)
     }
 }
@@ -63,7 +63,7 @@ impl PlannedMembers {
 impl MemberPlan {
     /// Returns the parameters of this member in a stage. Run 1 has the seed of the stage; the seeds of the others are
     /// derived from it.
-    pub fn parameters(&self, stage: &Parameters) -> Parameters {
+    pub(super) fn parameters(&self, stage: &Parameters) -> Parameters {
         let seed = match self.run {
             1 => stage.seed,
             // 53 bits, so that the seed is a whole number for every program that reads the configuration.
@@ -73,7 +73,7 @@ impl MemberPlan {
     }
 
     /// Returns the configuration with which this member's part of a stage can be trained by itself.
-    pub fn configuration(&self, stage: &Parameters, plan: &TrainingPlan) -> String {
+    pub(super) fn configuration(&self, stage: &Parameters, plan: &TrainingPlan) -> String {
         let target = match self.class {
             Some(class) => Target::AtMost(class.at_most),
             None => plan.target.clone(),
@@ -82,17 +82,17 @@ impl MemberPlan {
     }
 
     /// Returns the role of this member's part in a stage.
-    pub fn role(&self, stage: u32) -> PartRole {
+    pub(super) fn role(&self, stage: u32) -> PartRole {
         PartRole { stage, run: self.run, class: self.class }
     }
 
     /// Returns whether a part belongs to this member, in any stage.
-    pub fn is_of(&self, part: &Part) -> bool {
+    pub(super) fn is_of(&self, part: &Part) -> bool {
         part.role.is_some_and(|role| (role.run, role.class) == (self.run, self.class))
     }
 
     /// Returns the name of this member's part in a stage.
-    pub fn name(&self, stage: u32, plan: &TrainingPlan) -> String {
+    pub(super) fn name(&self, stage: u32, plan: &TrainingPlan) -> String {
         let class = self.class.map(|class| format!("at_most_{}", class.at_most));
         let stage = (plan.stages.len() > 1).then(|| format!("stage_{stage}"));
         let run = (plan.runs > 1).then(|| format!("run_{}", self.run));

@@ -31,7 +31,7 @@ use start::{StartParts, class_scores, values_on};
 use std::sync::Arc;
 
 /// Trains the model that `request` describes.
-pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
+pub(crate) fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     checks::check(request)?;
     let features = start::start_features(request);
     let mut sources = open_sources(request, features.as_deref(), observer)?;

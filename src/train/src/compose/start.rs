@@ -9,19 +9,19 @@ use planetree_model::model::{ClassBounds, Combine, Model, ModelFeature, Origin, 
 use planetree_model::predict::{known_features, part_values};
 
 /// Returns the features of the start model, which select and order those of the data. `None` without a start model.
-pub fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
+pub(super) fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
     request.start.as_ref().map(|start| known_features(start, None))
 }
 
 /// Returns the ensemble of the start model that new trees are appended to: that of a boosted model, if a single part is
 /// boosted. Otherwise, the new parts are added to those of the start model.
-pub fn extended(request: &TrainRequest) -> Option<&TreeEnsemble> {
+pub(super) fn extended(request: &TrainRequest) -> Option<&TreeEnsemble> {
     request.plan.only()?.boost()?;
     request.start.as_ref()?.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum)
 }
 
 /// Returns the parts of a start model as those of a new model. Each keeps the configuration it was trained with.
-pub fn start_parts(start: &Model) -> Vec<Part> {
+pub(super) fn start_parts(start: &Model) -> Vec<Part> {
     let mut parts = start.parts.clone();
     for part in parts.iter_mut().filter(|part| part.configuration.is_empty()) {
         part.configuration = start.configuration.clone();
@@ -33,7 +33,7 @@ pub fn start_parts(start: &Model) -> Vec<Part> {
 
 /// The parts whose scores the members start a stage from: those of the start model, and those of earlier stages, of
 /// which each member has its own.
-pub struct StartParts {
+pub(super) struct StartParts {
     /// All parts, each with the weight 1.
     model: Model,
     /// The constant and the weights of the start model.
@@ -43,7 +43,7 @@ pub struct StartParts {
 
 impl StartParts {
     /// Collects the parts. `finished` has those of earlier stages.
-    pub fn of(request: &TrainRequest, finished: &[Part], features: &[ModelFeature]) -> Self {
+    pub(super) fn of(request: &TrainRequest, finished: &[Part], features: &[ModelFeature]) -> Self {
         let start = request.start.as_ref();
         let of_start = || start.into_iter().flat_map(|start| &start.parts);
         let own = finished.iter().filter(|part| part.role.is_some());
@@ -56,13 +56,13 @@ impl StartParts {
     }
 
     /// Returns the values of each part for all rows of a source; see [`values_on`].
-    pub fn values(&self, source: &LabelledData) -> Result<Vec<Vec<f64>>> {
+    pub(super) fn values(&self, source: &LabelledData) -> Result<Vec<Vec<f64>>> {
         values_on(source, &self.model)
     }
 
     /// Returns the scores of a member: the weighted parts of the start model, and its own parts with weight 1.
     /// `given` are scores to add, if there are any.
-    pub fn scores(&self, member: &MemberPlan, values: &[Vec<f64>], given: Option<&[f64]>) -> Vec<f64> {
+    pub(super) fn scores(&self, member: &MemberPlan, values: &[Vec<f64>], given: Option<&[f64]>) -> Vec<f64> {
         let rows = values.first().map(Vec::len).or(given.map(<[f64]>::len));
         let mut scores = vec![self.intercept; rows.unwrap_or(0)];
         for (number, (part, values)) in self.model.parts.iter().zip(values).enumerate() {
@@ -77,7 +77,7 @@ impl StartParts {
     }
 
     /// Returns the model with these scores of a member, without given ones.
-    pub fn model_of(&self, member: &MemberPlan) -> Model {
+    pub(super) fn model_of(&self, member: &MemberPlan) -> Model {
         let parts = self.model.parts.iter().enumerate().filter_map(|(number, part)| {
             let weight = self.weight(member, number, part)?;
             Some(Part { weight, ..part.clone() })
@@ -95,7 +95,7 @@ impl StartParts {
 }
 
 /// Returns the probability of a class: the mean over its runs. `values` has the values of all parts of a model.
-pub fn class_scores(model: &Model, class: ClassBounds, runs: u32, values: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn class_scores(model: &Model, class: ClassBounds, runs: u32, values: &[Vec<f64>]) -> Vec<f64> {
     let of_class = |part: &Part| part.role.is_some_and(|role| role.class == Some(class));
     let mut scores = vec![0.0; values.first().map_or(0, Vec::len)];
     for (_, values) in model.parts.iter().zip(values).filter(|(part, _)| of_class(part)) {
@@ -122,7 +122,7 @@ fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) ->
 }
 
 /// Returns the values of each part of a model for all rows of a source, in order. The rows are read once.
-pub fn values_on(source: &LabelledData, model: &Model) -> Result<Vec<Vec<f64>>> {
+pub(super) fn values_on(source: &LabelledData, model: &Model) -> Result<Vec<Vec<f64>>> {
     let mut all = vec![Vec::new(); model.parts.len()];
     if all.is_empty() {
         return Ok(all);

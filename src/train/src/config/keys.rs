@@ -85,9 +85,9 @@ pub struct Reals {
 }
 
 /// Fractions of a whole.
-pub const SHARE: Reals = Reals { zero: false, most: 1.0 };
+pub(super) const SHARE: Reals = Reals { zero: false, most: 1.0 };
 /// All numbers from 0.
-pub const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
+pub(super) const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 
 /// The order in which configurations list the parameters. Those that are not listed here follow, in the order of their
 /// sections.
@@ -148,7 +148,7 @@ const PRINTED: [&str; 52] = [
 
 /// A parameter and its section.
 #[derive(Clone, Copy)]
-pub struct SectionKey {
+pub(super) struct SectionKey {
     pub key: &'static Key,
     pub section: &'static Section,
 }
@@ -162,12 +162,12 @@ static KEYS: LazyLock<Vec<SectionKey>> = LazyLock::new(|| {
 });
 
 /// Returns all parameters with their sections, in the order in which they are printed.
-pub fn section_keys() -> impl Iterator<Item = SectionKey> {
+pub(super) fn section_keys() -> impl Iterator<Item = SectionKey> {
     KEYS.iter().copied()
 }
 
 /// Returns all parameters, in the order in which they are printed.
-pub fn keys() -> impl Iterator<Item = &'static Key> {
+pub(super) fn keys() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().map(|entry| entry.key)
 }
 

@@ -50,7 +50,7 @@ pub fn load_with(
 }
 
 /// Loads a plan from the text of a configuration, without a preset.
-pub fn plan_of_text(name: &str, text: &str) -> Result<TrainingPlan> {
+pub(super) fn plan_of_text(name: &str, text: &str) -> Result<TrainingPlan> {
     let sources = Sources {
         preset_name: name,
         is_named: false,

@@ -30,10 +30,10 @@ pub use help::wrap;
 pub use learners::*;
 pub use load::{load, load_with};
 pub use parameters::Parameters;
-pub use plan::{
-    ClassScores, ClassWeights, LeastSquaresData, OrdinalTarget, StageStart, Target, TrainingPlan,
-};
-pub use presets::{TrainPreset, presets};
+pub(crate) use plan::{ClassScores, ClassWeights, OrdinalTarget};
+pub use plan::{LeastSquaresData, StageStart, Target, TrainingPlan};
+pub use presets::TrainPreset;
+pub use presets::presets;
 pub use sections::*;
 pub use source::value_text;
 

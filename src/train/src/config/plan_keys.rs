@@ -10,7 +10,7 @@ use super::value::ValueError;
 const MOST_RUNS: u32 = 1000;
 
 /// A key of a training plan.
-pub struct PlanKey {
+pub(super) struct PlanKey {
     /// The name.
     pub name: &'static str,
     /// Description of the valid values.
@@ -27,7 +27,7 @@ pub struct PlanKey {
 
 /// The values of all plan keys, as they were parsed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RawPlan {
+pub(super) struct RawPlan {
     pub runs: u32,
     pub target: RawTarget,
     pub class_scores: Option<ClassScores>,
@@ -37,7 +37,7 @@ pub struct RawPlan {
 
 /// The value of the key `target`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RawTarget {
+pub(super) enum RawTarget {
     Labels,
     AtMost(i32),
     Ordinal,
@@ -56,7 +56,7 @@ impl Default for RawPlan {
 }
 
 /// All keys of a plan, in the order in which they are printed.
-pub static PLAN_KEYS: [PlanKey; 5] = [
+pub(super) static PLAN_KEYS: [PlanKey; 5] = [
     PlanKey {
         name: "target",
         expected: "labels, ordinal or at_most:GRADE",
@@ -151,12 +151,12 @@ pub static PLAN_KEYS: [PlanKey; 5] = [
 
 impl PlanKey {
     /// Finds a key by name.
-    pub fn named(name: &str) -> Option<&'static PlanKey> {
+    pub(super) fn named(name: &str) -> Option<&'static PlanKey> {
         PLAN_KEYS.iter().find(|key| key.name == name)
     }
 
     /// Parses `text` and sets the value.
-    pub fn read(&self, text: &str, plan: &mut RawPlan) -> Result<(), ValueError> {
+    pub(super) fn read(&self, text: &str, plan: &mut RawPlan) -> Result<(), ValueError> {
         (self.read)(plan, text.trim()).ok_or_else(|| ValueError {
             problem: format!("expected {}", self.expected),
             remedy: format!("the default is {}", self.default),
@@ -166,7 +166,7 @@ impl PlanKey {
 
 impl RawPlan {
     /// Returns the target. The error is the name of a key that needs `target=ordinal`.
-    pub fn target(&self) -> Result<Target, &'static str> {
+    pub(super) fn target(&self) -> Result<Target, &'static str> {
         match self.target {
             RawTarget::Ordinal => Ok(Target::Ordinal(OrdinalTarget {
                 scores: self.class_scores.clone().unwrap_or(ClassScores::Expected),

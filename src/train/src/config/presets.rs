@@ -6,7 +6,7 @@ use planetree_base::suggest;
 use std::sync::LazyLock;
 
 /// Name of the default preset.
-pub const DEFAULT: &str = "planet";
+pub(super) const DEFAULT: &str = "planet";
 
 /// A named algorithm.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ impl Setting {
 
 /// A parsed TOML document.
 #[derive(Default)]
-pub struct ConfigDocument {
+pub(super) struct ConfigDocument {
     /// Parameters, in the order of the document.
     pub settings: Vec<Setting>,
     /// Keys of the training plan.
@@ -44,7 +44,7 @@ pub struct ConfigDocument {
 }
 
 /// A `[[stage]]` table.
-pub struct StageDocument {
+pub(super) struct StageDocument {
     /// The preset of the stage.
     pub preset: Option<Other>,
     /// Parameters, in the order of the document.
@@ -54,7 +54,7 @@ pub struct StageDocument {
 }
 
 /// A key of the training plan and its value, as it was written.
-pub struct PlanSetting {
+pub(super) struct PlanSetting {
     pub key: &'static PlanKey,
     /// The value as a string without quotes. List members are separated by commas.
     pub text: String,
@@ -64,7 +64,7 @@ pub struct PlanSetting {
 
 /// The settings of the command line.
 #[derive(Default)]
-pub struct CommandSettings {
+pub(super) struct CommandSettings {
     /// Parameters that do not name a stage.
     pub all: Vec<Setting>,
     /// Parameters of a stage, with its number.
@@ -75,14 +75,14 @@ pub struct CommandSettings {
 
 impl CommandSettings {
     /// Returns the parameters of a stage.
-    pub fn of_stage(&self, number: usize) -> Vec<Setting> {
+    pub(super) fn of_stage(&self, number: usize) -> Vec<Setting> {
         let own = self.stages.iter().filter(|(stage, _)| *stage == number);
         own.map(|(_, setting)| setting.clone()).collect()
     }
 }
 
 /// The value of a key that is not a parameter.
-pub struct Other {
+pub(super) struct Other {
     /// The value as a string.
     pub text: String,
     /// Location in the document, for error messages.
@@ -91,7 +91,7 @@ pub struct Other {
 
 /// Parses a TOML document, which error messages call `name`. `others` lists the keys that are allowed besides
 /// parameters.
-pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<ConfigDocument> {
+pub(super) fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<ConfigDocument> {
     let at = |offset: usize| {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -184,7 +184,7 @@ fn setting_of(written: &str, text: String, place: &str) -> Result<Setting> {
 }
 
 /// Parses the `key=value` arguments of all `--set` options. `stage.2.key=value` sets a parameter of one stage.
-pub fn read_command(set: &[String]) -> Result<CommandSettings> {
+pub(super) fn read_command(set: &[String]) -> Result<CommandSettings> {
     let mut command = CommandSettings::default();
     for argument in set {
         let Some((written, text)) = argument.split_once('=') else {
@@ -230,7 +230,7 @@ pub fn read_command(set: &[String]) -> Result<CommandSettings> {
 }
 
 /// Finds a parameter by name or alias. If there is none, the error message begins with `place`.
-pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
+pub(super) fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
         let names = keys().flat_map(Key::names).chain(PLAN_KEYS.iter().map(|key| key.name));
         let mut suggestions = suggest::nearest(written, names);

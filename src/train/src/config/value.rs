@@ -139,7 +139,7 @@ fn limit(text: &str, range: &RangeInclusive<u32>) -> Option<Option<u32>> {
 }
 
 /// Formats a string as TOML.
-pub fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     // JSON and TOML escape strings in the same way.
     serde_json::Value::from(text).to_string()
 }

@@ -1,7 +1,7 @@
 //! Converts between the variants of enumerations and the names that users write.
 
 /// An enumeration whose variants have names.
-pub trait NamedEnum: Copy + PartialEq + 'static {
+pub(super) trait NamedEnum: Copy + PartialEq + 'static {
     /// All variants with their names.
     const ALL: &'static [(&'static str, Self)];
 
@@ -23,12 +23,12 @@ pub trait NamedEnum: Copy + PartialEq + 'static {
 }
 
 /// Returns the names of all variants.
-pub fn names<W: NamedEnum>() -> Vec<&'static str> {
+pub(super) fn names<W: NamedEnum>() -> Vec<&'static str> {
     W::ALL.iter().map(|(name, _)| *name).collect()
 }
 
 /// Sets `choice` to the variant with this name. Returns false if there is none.
-pub fn choose<W: NamedEnum>(choice: &mut W, text: &str) -> bool {
+pub(super) fn choose<W: NamedEnum>(choice: &mut W, text: &str) -> bool {
     match W::named(text) {
         Some(named) => {
             *choice = named;

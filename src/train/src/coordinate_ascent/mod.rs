@@ -12,4 +12,5 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use jobs::{CoordinateScan, RankWeights, RankedTotals, ScanTotals};
+pub use jobs::{CoordinateScan, RankWeights};
+pub use jobs::{RankedTotals, ScanTotals};

@@ -9,7 +9,7 @@ use planetree_metric::RankBuffers;
 
 /// Buffers of a scan, reused from query to query.
 #[derive(Default)]
-pub struct ScanBuffers {
+pub(super) struct ScanBuffers {
     /// The normalised values of the feature.
     column: Vec<f64>,
     /// The scores without the feature.
@@ -21,7 +21,7 @@ pub struct ScanBuffers {
 }
 
 /// A line search: the weights of a feature to evaluate.
-pub struct Line<'a> {
+pub(super) struct Line<'a> {
     /// Number of the feature in the plan.
     pub feature: usize,
     /// The current weight.
@@ -34,7 +34,7 @@ pub struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// Creates a line search.
-    pub fn new(feature: usize, weight: f64, trials: &'a [f64]) -> Self {
+    pub(super) fn new(feature: usize, weight: f64, trials: &'a [f64]) -> Self {
         let (mut up, mut down): (Vec<usize>, Vec<usize>) =
             (0..trials.len()).partition(|trial| trials[*trial] >= weight);
         up.sort_by(|one, other| trials[*one].total_cmp(&trials[*other]));
@@ -45,7 +45,7 @@ impl<'a> Line<'a> {
 
 impl ScanBuffers {
     /// Passes the number of each trial and the value of the metric to `add`. Returns false if the query does not count.
-    pub fn scan(
+    pub(super) fn scan(
         &mut self,
         rows: &RankingRows<'_>,
         query: &QueryPlace,

@@ -10,7 +10,7 @@ use planetree_metric::Mean;
 
 /// Weights and their metric.
 #[derive(Debug, Clone)]
-pub struct EvaluatedWeights {
+pub(super) struct EvaluatedWeights {
     /// The weights of the features.
     pub weights: Vec<f64>,
     /// The mean of the metric over the queries that count.
@@ -22,7 +22,7 @@ pub struct EvaluatedWeights {
 }
 
 /// Evaluates weights.
-pub fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>) -> Result<EvaluatedWeights> {
+pub(super) fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>) -> Result<EvaluatedWeights> {
     let job = RankWeights { target: problem.target.clone(), weights };
     let totals = problem.jobs.run(&job)?;
     let mut means = problem.metrics.clone();
@@ -32,12 +32,12 @@ pub fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>) -> Result<Evalu
 }
 
 /// Returns equal weights, with which every restart begins.
-pub fn equal_weights(features: usize) -> Vec<f64> {
+pub(super) fn equal_weights(features: usize) -> Vec<f64> {
     vec![1.0 / features as f64; features]
 }
 
 /// Runs a restart.
-pub fn restart(
+pub(super) fn restart(
     problem: &RankingProblem<'_>,
     parameters: &CoordinateAscentParameters,
     seed: u64,
@@ -101,7 +101,7 @@ fn search_line(
 
 /// Returns the weights of a line search: the current one, steps of doubling length in both directions, and 0 if other
 /// features have weights.
-pub fn trials(weight: f64, steps: u32, has_others: bool) -> Vec<f64> {
+pub(super) fn trials(weight: f64, steps: u32, has_others: bool) -> Vec<f64> {
     /// Length of the first step.
     const FIRST: f64 = 0.001;
     /// Length of the first step relative to the weight, if that is longer.

@@ -85,7 +85,7 @@ pub struct Combination {
 }
 
 /// A histogram cell that backends support.
-pub trait BackendCell: Cell {
+pub(crate) trait BackendCell: Cell {
     /// Creates the boosting worker of a backend for this cell type.
     fn worker(
         backend: &dyn Backend,

@@ -72,7 +72,7 @@ impl TrainRequest {
 
 /// Removes the trees of all rounds after the `last` one from the parts of the last stage, which begin with `first_part`
 /// and had `start_trees` before the first round. Removes these parts if they are empty and others precede them.
-pub fn keep_rounds(model: &mut Model, first_part: usize, start_trees: &[usize], last: u32) {
+pub(super) fn keep_rounds(model: &mut Model, first_part: usize, start_trees: &[usize], last: u32) {
     for (part, start) in model.parts[first_part..].iter_mut().zip(start_trees) {
         if let Some(ensemble) = part.family.trees_mut() {
             ensemble.trees.truncate(start + last as usize);

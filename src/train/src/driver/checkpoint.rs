@@ -31,7 +31,7 @@ pub struct CheckpointPlan {
 
 /// The contents of a checkpoint besides the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CheckpointState {
+pub(super) struct CheckpointState {
     /// The stage in progress, from 1.
     #[serde(default = "first_stage", skip_serializing_if = "is_first_stage")]
     pub stage: u32,
@@ -60,17 +60,17 @@ fn is_first_stage(stage: &u32) -> bool {
 
 impl CheckpointState {
     /// Returns the number of finished rounds of the stage.
-    pub fn round_of(&self, model: &Model) -> u32 {
+    pub(super) fn round_of(&self, model: &Model) -> u32 {
         self.round.unwrap_or(model.rounds)
     }
 
     /// Returns whether the checkpoint was written at the end of a stage, when the parts of the next one did not exist.
-    pub fn is_between_stages(&self, model: &Model) -> bool {
+    pub(super) fn is_between_stages(&self, model: &Model) -> bool {
         self.stage > 1 && self.round == Some(0) && self.first_part == model.parts.len()
     }
 
     /// Returns the error for a part that began with other content than in this training run.
-    pub fn started_otherwise(&self, request: &TrainRequest, part: usize) -> Error {
+    pub(super) fn started_otherwise(&self, request: &TrainRequest, part: usize) -> Error {
         let place = request.checkpoint.as_ref().map(|plan| plan.location.to_string()).unwrap_or_default();
         different(place, &format!("part {} started from another model", self.first_part + part))
     }
@@ -85,19 +85,19 @@ fn different(place: impl std::fmt::Display, difference: &str) -> Error {
 }
 
 /// Writes checkpoints when they are due.
-pub struct Checkpoints {
+pub(super) struct Checkpoints {
     plan: CheckpointPlan,
     last: Instant,
 }
 
 impl Checkpoints {
     /// Creates a writer whose first interval starts now.
-    pub fn new(plan: &CheckpointPlan) -> Self {
+    pub(super) fn new(plan: &CheckpointPlan) -> Self {
         Checkpoints { plan: plan.clone(), last: Instant::now() }
     }
 
     /// Returns whether a checkpoint is due after a round.
-    pub fn is_due(&self, round: u32) -> bool {
+    pub(super) fn is_due(&self, round: u32) -> bool {
         match self.plan.every {
             Every::Rounds(rounds) => round.is_multiple_of(rounds),
             Every::Time(time) => self.last.elapsed() >= time,
@@ -105,12 +105,17 @@ impl Checkpoints {
     }
 
     /// Returns the error that reports that training was interrupted after a round and can be resumed.
-    pub fn stopped(&self, round: u32) -> Error {
+    pub(super) fn stopped(&self, round: u32) -> Error {
         Error::Stopped { round, place: self.plan.location.to_string() }
     }
 
     /// Writes a checkpoint and restarts the interval. `best` is the content of the parts `state.best`.
-    pub fn write(&mut self, model: &Model, best: &[PartFamily], state: &CheckpointState) -> Result<()> {
+    pub(super) fn write(
+        &mut self,
+        model: &Model,
+        best: &[PartFamily],
+        state: &CheckpointState,
+    ) -> Result<()> {
         let state = serde_json::to_string(state).expect("numbers and strings always serialise");
         // With a weight of 0, the content of earlier rounds does not change the scores of the checkpoint.
         let best = best.iter().map(|content| Part {
@@ -135,7 +140,7 @@ impl Checkpoints {
 }
 
 /// A checkpoint that was read.
-pub struct Resumed {
+pub(super) struct Resumed {
     /// The model at the checkpoint.
     pub model: Model,
     /// Everything else.
@@ -144,7 +149,7 @@ pub struct Resumed {
 
 /// Reads the checkpoint and checks that it belongs to this training run. `expected` is the model before the first round.
 /// Returns `None` if the file does not exist.
-pub fn resume(location: &Location, expected: &Model, plan: &TrainingPlan) -> Result<Option<Resumed>> {
+pub(super) fn resume(location: &Location, expected: &Model, plan: &TrainingPlan) -> Result<Option<Resumed>> {
     if location.size()?.is_none() {
         return Ok(None);
     }

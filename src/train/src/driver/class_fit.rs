@@ -50,7 +50,7 @@ impl ClassFit<'_> {
 }
 
 /// Fits the labels of rows by columns, one value per row. Rows count by their weights.
-pub fn fit_labels(columns: &[&[f64]], splits: &[&[LabelledRows]]) -> LeastSquares {
+pub(crate) fn fit_labels(columns: &[&[f64]], splits: &[&[LabelledRows]]) -> LeastSquares {
     let rows = || splits.iter().flat_map(|rows| rows.iter());
     let labels: Vec<f64> = rows().flat_map(|rows| &rows.labels).map(|label| f64::from(*label)).collect();
     let of = |rows: &LabelledRows| match &rows.weights {

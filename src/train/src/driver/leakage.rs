@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Hashes of the training data, kept until all validation sets have been read.
 #[derive(Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// The hashes of query ids, by partition.
     queries: Vec<Vec<u64>>,
     /// The hashes of rows, by partition. `None` if rows were not read by this process.
@@ -23,14 +23,19 @@ pub struct Seen {
 impl Seen {
     /// Takes the hashes out of the training data, which no longer need them. `is_wanted` says whether there is a
     /// validation set to compare with.
-    pub fn take(source: &mut LabelledData, rows: &mut [LabelledRows], is_wanted: bool) -> Self {
+    pub(super) fn take(source: &mut LabelledData, rows: &mut [LabelledRows], is_wanted: bool) -> Self {
         let is_counted = is_wanted && is_counted(rows);
         let queries = rows.iter_mut().map(|rows| std::mem::take(&mut rows.query_keys)).collect();
         Seen { queries, rows: source.take_row_hashes(), is_counted }
     }
 
     /// Returns the warnings about a validation set that has been read.
-    pub fn warnings(&self, name: &str, source: &mut LabelledData, rows: &[LabelledRows]) -> Vec<String> {
+    pub(super) fn warnings(
+        &self,
+        name: &str,
+        source: &mut LabelledData,
+        rows: &[LabelledRows],
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
         let queries: Vec<u64> = rows.iter().flat_map(|rows| &rows.query_keys).copied().collect();
         let shared = count_shared(queries.clone(), self.queries.iter().flatten());
@@ -61,7 +66,7 @@ impl Seen {
 }
 
 /// Reports the leakage of all validation sets to the observer, in the order of `sources`. Then the hashes are dropped.
-pub fn warn_of_leakage(
+pub(super) fn warn_of_leakage(
     seen: Seen,
     sets: &mut [ValidationData],
     sources: &mut [LabelledData],

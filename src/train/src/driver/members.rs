@@ -241,7 +241,7 @@ impl<'a> Members<'a> {
 }
 
 /// Returns the error for a validation row whose score became infinite or NaN.
-pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
+pub(crate) fn diverged_on(name: &str, row: u64, round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the score of row {row} of {name} became non-finite after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",

@@ -16,7 +16,7 @@ const PROGRAM: u64 = 64 << 20;
 
 /// Memory that a training run needs per row, in bytes, not counting codes and labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowBytes {
+pub(crate) struct RowBytes {
     /// Bytes per training row.
     pub training: u64,
     /// Bytes per validation row: one score for every part that is trained at the same time.
@@ -25,7 +25,7 @@ pub struct RowBytes {
 
 /// The estimated memory needs of a training run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Needs {
+pub(super) struct Needs {
     /// The need if all codes are in memory.
     pub in_memory: u64,
     /// The need if the codes are in a cache on disk.
@@ -34,7 +34,7 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates the needs from the manifests.
-    pub fn of(
+    pub(super) fn of(
         source: &LabelledData,
         options: &BinOptions,
         validation: &[LabelledData],
@@ -75,7 +75,7 @@ impl Needs {
     }
 
     /// Returns whether the codes must be cached on disk, or an error if the limit is too small even then.
-    pub fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
+    pub(super) fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
         let Some(limit) = limit else { return Ok(false) };
         if self.in_cache > limit {
             let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The datasets of a training run.
-pub struct Sources {
+pub(crate) struct Sources {
     /// The training data.
     pub source: LabelledData,
     /// The validation sets, in the order of the request.
@@ -31,7 +31,7 @@ pub struct Sources {
 
 /// What the binned data of a stage depend on. Stages with the same key share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BinKey {
+pub(crate) struct BinKey {
     /// Binning options.
     pub options: BinOptions,
     /// Number of pairs per document and the seed of their sample, if the rows are pairs of documents.
@@ -42,7 +42,7 @@ pub struct BinKey {
 
 impl BinKey {
     /// Returns the key of a stage.
-    pub fn of(parameters: &Parameters) -> Self {
+    pub(crate) fn of(parameters: &Parameters) -> Self {
         let pairs = parameters.forest().and_then(|forest| forest.pairs_per_document);
         BinKey {
             options: BinOptions::of(parameters),
@@ -53,7 +53,7 @@ impl BinKey {
 }
 
 /// Opens the training data and the validation sets. `features` selects and orders the features; `None` means all.
-pub fn open_sources(
+pub(crate) fn open_sources(
     request: &TrainRequest,
     features: Option<&[KnownFeature]>,
     observer: &mut dyn Observer,
@@ -82,7 +82,7 @@ pub fn open_sources(
 impl Sources {
     /// Bins the training data for a stage. `row_bytes` is the memory that the training run needs per row besides the
     /// codes.
-    pub fn bin(
+    pub(crate) fn bin(
         &mut self,
         request: &TrainRequest,
         parameters: &Parameters,
@@ -100,7 +100,7 @@ impl Sources {
     }
 
     /// Reads the validation sets for a stage, and compares them with the training data.
-    pub fn load_validation(
+    pub(crate) fn load_validation(
         &mut self,
         request: &TrainRequest,
         parameters: &Parameters,
@@ -127,7 +127,7 @@ impl Sources {
     }
 
     /// Returns the features as a model records them, with the fill values of the bins.
-    pub fn model_features(&self, data: &BinnedData) -> Vec<ModelFeature> {
+    pub(crate) fn model_features(&self, data: &BinnedData) -> Vec<ModelFeature> {
         let features = self.source.known().iter().zip(&data.binning.features);
         let feature = |(known, bins): (&KnownFeature, &FeatureBins)| ModelFeature {
             name: known.name.clone(),
@@ -138,7 +138,7 @@ impl Sources {
     }
 
     /// Returns the datasets that the model is trained and validated on, as the model records them.
-    pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DatasetRecord>> {
+    pub(crate) fn data_used(&self, request: &TrainRequest) -> Result<Vec<DatasetRecord>> {
         let train = self.source.readers().map(|reader| used("train", reader));
         let named = request.validation.iter().zip(&self.validation);
         let valid =
@@ -261,12 +261,12 @@ pub fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
 }
 
 /// Returns the error for a checkpoint whose trees do not split between the bins of this training run.
-pub fn misfit() -> Error {
+pub(crate) fn misfit() -> Error {
     Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
 }
 
 /// Returns the error for a training run that could not split even one node.
-pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData) -> Error {
+pub(crate) fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), tree.min_data_in_leaf);
     let to_split = tree.min_data_to_split;
     let is_weightless = |weights: &Vec<f32>| weights.iter().all(|weight| *weight == 0.0);
@@ -297,7 +297,7 @@ pub fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &BinnedData
 }
 
 /// Describes a dataset as a model records it.
-pub fn used(name: &str, reader: &DatasetReader) -> Result<DatasetRecord> {
+pub(super) fn used(name: &str, reader: &DatasetReader) -> Result<DatasetRecord> {
     let Manifest { rows, queries, .. } = *reader.manifest();
     Ok(DatasetRecord { name: name.to_owned(), fingerprint: reader.fingerprint()?, rows, queries })
 }

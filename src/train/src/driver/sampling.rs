@@ -12,7 +12,7 @@ const OF_ROWS: u64 = 0x7377_6F52;
 /// Samples the rows of a tree. Returns ascending row numbers by partition, or `None` for all rows. `limit` is the
 /// maximum sampled key from [`draw_limit`]; it is required if `rows` are not the whole dataset. If all trees have the
 /// same sample, it is that of tree 1.
-pub fn draw_rows(
+pub(crate) fn draw_rows(
     sampling: &RowSampling,
     seed: u64,
     rows: &[LabelledRows],

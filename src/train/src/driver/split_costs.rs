@@ -47,7 +47,7 @@ impl CostSettings {
 
 /// What the features cost the next tree.
 #[derive(Debug)]
-pub struct SplitCosts {
+pub(crate) struct SplitCosts {
     lambda: f64,
     batch: u32,
     paid: PaidFeatures,
@@ -60,7 +60,7 @@ pub struct SplitCosts {
 impl SplitCosts {
     /// Prepares the costs for features. Returns `None` without costs, and if they count nothing. `batch` overrides the
     /// number of trees per batch.
-    pub fn new(
+    pub(crate) fn new(
         settings: Option<&CostSettings>,
         batch: Option<u32>,
         features: &[ModelFeature],
@@ -75,23 +75,23 @@ impl SplitCosts {
     }
 
     /// Returns, for each feature, how much a split on it must gain more than a split on a free feature.
-    pub fn penalties(&self) -> Arc<[f64]> {
+    pub(crate) fn penalties(&self) -> Arc<[f64]> {
         let features = 0..self.paid.costs().features() as u32;
         features.map(|feature| self.lambda * self.paid.price(feature)).collect()
     }
 
     /// Returns the last tree of the batch that contains the given tree. Trees are counted from 1.
-    pub fn batch_end(&self, tree: u32) -> u32 {
+    pub(crate) fn batch_end(&self, tree: u32) -> u32 {
         tree.div_ceil(self.batch).saturating_mul(self.batch)
     }
 
     /// Makes features free for all later trees, whatever their batch.
-    pub fn pay(&mut self, features: impl Iterator<Item = u32>) {
+    pub(crate) fn pay(&mut self, features: impl Iterator<Item = u32>) {
         self.paid.pay(features);
     }
 
     /// Adds a tree. Its features are free for the trees of later batches.
-    pub fn add_tree(&mut self, number: u32, tree: &Tree) {
+    pub(crate) fn add_tree(&mut self, number: u32, tree: &Tree) {
         let used = tree.used_features();
         let gains = tree.nodes.iter().filter_map(|node| Some(node.split.as_ref()?.gain));
         if self.first.is_none() && !used.is_empty() {
@@ -105,7 +105,7 @@ impl SplitCosts {
     }
 
     /// Returns a warning if costs are so large compared to gains that they alone decide.
-    pub fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let (gain, used) = self.first?;
         let costs = self.paid.costs();
         let all: Vec<f64> = (0..costs.features() as u32).map(|feature| costs.of(feature)).collect();

@@ -12,7 +12,7 @@ use planetree_model::model::{Model, ModelFeature, PartFamily, TreeEnsemble};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything that the learners of a stage share.
-pub struct StageContext<'a> {
+pub(crate) struct StageContext<'a> {
     /// The request.
     pub request: &'a TrainRequest,
     /// The datasets.
@@ -32,11 +32,11 @@ pub type FeatureValues = Vec<Vec<Vec<f32>>>;
 
 /// The values of the training rows, which are read once for all parts.
 #[derive(Default)]
-pub struct SharedValues(Mutex<Option<Arc<FeatureValues>>>);
+pub(crate) struct SharedValues(Mutex<Option<Arc<FeatureValues>>>);
 
 impl SharedValues {
     /// Returns the values. The first call reads them.
-    pub fn get_or_read(
+    pub(crate) fn get_or_read(
         &self,
         read: impl FnOnce() -> Result<Arc<FeatureValues>>,
     ) -> Result<Arc<FeatureValues>> {
@@ -50,7 +50,7 @@ impl SharedValues {
 }
 
 /// What a part is trained on.
-pub struct MemberInput {
+pub(crate) struct MemberInput {
     /// The index of the part in its stage.
     pub number: usize,
     /// The parameters.
@@ -66,7 +66,7 @@ pub struct MemberInput {
 }
 
 /// The parameters that a part is trained with.
-pub trait PartSettings: Send + Sync {
+pub(crate) trait PartSettings: Send + Sync {
     /// Creates the learner of a part, and the content of the part before its first round. `start` are the scores that the
     /// part starts from, or `None` if it starts from a constant or a feature.
     fn learner<'a>(

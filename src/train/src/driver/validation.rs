@@ -22,7 +22,7 @@ pub struct ValidationData {
 }
 
 /// A validation set with the scores of one part.
-pub struct ValidationSet {
+pub(crate) struct ValidationSet {
     /// The rows.
     pub data: Arc<ValidationData>,
     scores: Scores,
@@ -92,17 +92,17 @@ impl ValidationData {
 
 impl ValidationSet {
     /// Creates a set with the scores before the first round.
-    pub fn new(data: Arc<ValidationData>, scores: Scores) -> Self {
+    pub(crate) fn new(data: Arc<ValidationData>, scores: Scores) -> Self {
         ValidationSet { data, scores }
     }
 
     /// Returns the current scores.
-    pub fn scores(&self) -> &Scores {
+    pub(crate) fn scores(&self) -> &Scores {
         &self.scores
     }
 
     /// Adds the predictions of a tree to the scores of all rows.
-    pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
+    pub(crate) fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
         match &*self.data.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
             Features::Values { partitions, width, .. } => {
@@ -115,13 +115,13 @@ impl ValidationSet {
     }
 
     /// Computes the metrics of the current scores.
-    pub fn evaluate(&self) -> Vec<Mean> {
+    pub(crate) fn evaluate(&self) -> Vec<Mean> {
         self.data.evaluate(&self.scores)
     }
 
     /// Returns the predictions of a tree for all rows. `coded` computes the predictions for one partition if the set
     /// was loaded as codes.
-    pub fn values(
+    pub(crate) fn values(
         &self,
         tree: &Tree,
         coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
@@ -137,7 +137,7 @@ impl ValidationSet {
 
     /// Computes scores query by query. `score` gets the feature values of a query, row by row, and the number of values
     /// per row. The set must have been loaded with its values.
-    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Result<Scores> {
+    pub(crate) fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Result<Scores> {
         let Features::Values { rows, partitions, width } = &*self.data.features else {
             return Err(Error::bug("validation", "a set without feature values is scored by query"));
         };
@@ -151,7 +151,7 @@ impl ValidationSet {
     }
 
     /// Returns the binned data if the set was loaded as codes.
-    pub fn coded(&self) -> Option<&BinnedData> {
+    pub(crate) fn coded(&self) -> Option<&BinnedData> {
         match &*self.data.features {
             Features::Coded(data) => Some(data),
             Features::Values { .. } => None,
@@ -159,17 +159,17 @@ impl ValidationSet {
     }
 
     /// Returns the labels and queries of all rows.
-    pub fn rows(&self) -> &[LabelledRows] {
+    pub(crate) fn rows(&self) -> &[LabelledRows] {
         self.data.rows()
     }
 
     /// Adds predictions to the scores of all rows.
-    pub fn add_all(&mut self, values: &Scores) {
+    pub(crate) fn add_all(&mut self, values: &Scores) {
         self.scores.add_values(|partition, row| values.partition(partition)[row]);
     }
 
     /// Returns the scores of a mean over `trees` trees, whose predictions have been added to the scores.
-    pub fn mean_scores(&self, trees: u32) -> Scores {
+    pub(crate) fn mean_scores(&self, trees: u32) -> Scores {
         self.scores.divided_by(f64::from(trees.max(1)))
     }
 }

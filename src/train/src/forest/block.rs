@@ -14,7 +14,7 @@ use std::ops::Range;
 const CODES: usize = 256;
 
 /// Data and parameters that stay the same while a tree is grown.
-pub struct ForestContext<'a, K: Criterion> {
+pub(super) struct ForestContext<'a, K: Criterion> {
     /// Split criterion.
     pub criterion: K,
     /// Constraints on splits.
@@ -29,7 +29,7 @@ pub struct ForestContext<'a, K: Criterion> {
 
 /// A node whose split is being searched.
 #[derive(Debug, Clone)]
-pub struct OpenForestNode<S> {
+pub(super) struct OpenForestNode<S> {
     /// Index of the node in the tree.
     pub node: u32,
     /// Path from the root to the node.
@@ -43,14 +43,14 @@ pub struct OpenForestNode<S> {
 }
 
 /// The rows of one subtree, copied into contiguous memory.
-pub struct BlockRows<K: Criterion> {
+pub(super) struct BlockRows<K: Criterion> {
     bytes: Vec<u8>,
     codes: Vec<u32>,
     targets: Vec<K::Row>,
 }
 
 /// Grows subtrees in blocks. Buffers are reused between subtrees.
-pub struct SubtreeGrower<K: Criterion> {
+pub(super) struct SubtreeGrower<K: Criterion> {
     /// Rows of each node, contiguous and in their original order.
     ids: Vec<u16>,
     spare: Vec<u16>,
@@ -69,18 +69,24 @@ struct NodeBuffers<K: Criterion> {
 }
 
 impl<K: Criterion> BlockRows<K> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         BlockRows { bytes: Vec::new(), codes: Vec::new(), targets: Vec::new() }
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.codes.clear();
         self.targets.clear();
     }
 
     /// Adds rows of one partition. `targets` is indexed by row number.
-    pub fn load(&mut self, lanes: &CodeLanes, view: &PartitionView<'_>, rows: &[u32], targets: &[K::Row]) {
+    pub(super) fn load(
+        &mut self,
+        lanes: &CodeLanes,
+        view: &PartitionView<'_>,
+        rows: &[u32],
+        targets: &[K::Row],
+    ) {
         match lanes.bytes {
             true => view.append_bytes(rows, &mut self.bytes),
             false => view.append_codes(rows, &mut self.codes),
@@ -90,7 +96,7 @@ impl<K: Criterion> BlockRows<K> {
 }
 
 impl<K: Criterion> SubtreeGrower<K> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         SubtreeGrower {
             ids: Vec::new(),
             spare: Vec::new(),
@@ -105,7 +111,7 @@ impl<K: Criterion> SubtreeGrower<K> {
     }
 
     /// Grows the subtree below a node. `rows` contains exactly the rows of the node.
-    pub fn grow(
+    pub(super) fn grow(
         &mut self,
         context: &ForestContext<'_, K>,
         rows: &BlockRows<K>,
@@ -219,12 +225,12 @@ impl<K: Criterion> SubtreeGrower<K> {
 
 impl<K: Criterion> ForestContext<'_, K> {
     /// Returns whether a node has enough rows and is above the maximum depth.
-    pub fn may_split(&self, node: &OpenForestNode<K::Sums>) -> bool {
+    pub(super) fn may_split(&self, node: &OpenForestNode<K::Sums>) -> bool {
         node.depth < self.max_depth && self.rules.may_split(K::rows(&node.sums))
     }
 
     /// Adds the children of a node to the tree. The caller sets their rows.
-    pub fn add_children(
+    pub(super) fn add_children(
         &self,
         tree: &mut ForestTree,
         node: &OpenForestNode<K::Sums>,
@@ -242,7 +248,7 @@ impl<K: Criterion> ForestContext<'_, K> {
     }
 
     /// Adds a node to the tree.
-    pub fn add_node(&self, tree: &mut ForestTree, depth: u32, sums: &K::Sums) -> u32 {
+    pub(super) fn add_node(&self, tree: &mut ForestTree, depth: u32, sums: &K::Sums) -> u32 {
         tree.add(depth, self.criterion.value(sums), self.criterion.cover(sums))
     }
 }

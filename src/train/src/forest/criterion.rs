@@ -3,7 +3,7 @@
 //! of the rows agree. The gain of a split is the sum of the scores of both sides minus the score of the node.
 
 /// A split criterion: which sums over rows it needs, and how it scores them.
-pub trait Criterion: Send + Sync {
+pub(super) trait Criterion: Send + Sync {
     /// Target of a row, such as its class.
     type Row: Copy + Default + Send + Sync;
     /// Sums over a set of rows.
@@ -52,11 +52,11 @@ pub trait Criterion: Send + Sync {
 /// score of 2^28 rows with 28 bits each is exact as a 64-bit float.
 const ENTROPY_UNITS: f64 = (1u64 << 19) as f64;
 /// For counts below this number, n log n is looked up in a table.
-pub const FEW_ROWS: usize = 1 << 14;
+pub(super) const FEW_ROWS: usize = 1 << 14;
 
 /// Measure of purity, computed from the number of rows per class.
 #[derive(Debug, Clone)]
-pub enum Purity {
+pub(super) enum Purity {
     /// Negative entropy in bits: the sum of n log n over the classes minus n log n of the total. The table contains n
     /// log n for small n, in whole units.
     Entropy(Box<[f64; FEW_ROWS]>),
@@ -67,7 +67,7 @@ pub enum Purity {
 
 impl Purity {
     /// Creates the entropy measure with its table.
-    pub fn entropy() -> Self {
+    pub(super) fn entropy() -> Self {
         let table: Vec<f64> = (0..FEW_ROWS as u32).map(|count| n_log_n(f64::from(count)).round()).collect();
         Purity::Entropy(table.try_into().expect("the table has FEW_ROWS entries"))
     }
@@ -79,7 +79,7 @@ fn n_log_n(count: f64) -> f64 {
 
 /// Criterion that treats labels as up to `C` classes. All rows have the same weight.
 #[derive(Debug, Clone)]
-pub struct Classes<const C: usize> {
+pub(super) struct Classes<const C: usize> {
     /// How purity is measured.
     pub purity: Purity,
     /// Score of each class, which is its label unless other leaf scores are chosen.
@@ -186,7 +186,7 @@ impl<const C: usize> Criterion for Classes<C> {
 
 /// Number of rows per class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClassCounts<const C: usize>(pub [u32; C]);
+pub(super) struct ClassCounts<const C: usize>(pub [u32; C]);
 
 impl<const C: usize> Default for ClassCounts<C> {
     fn default() -> Self {
@@ -195,11 +195,11 @@ impl<const C: usize> Default for ClassCounts<C> {
 }
 
 /// Maximum number of classes.
-pub const MOST_CLASSES: usize = 32;
+pub(super) const MOST_CLASSES: usize = 32;
 
 /// Criterion that treats labels as classes, with weighted rows.
 #[derive(Debug, Clone)]
-pub struct WeightedClasses {
+pub(super) struct WeightedClasses {
     /// How purity is measured. The table of [`Purity::Entropy`] is not used.
     pub purity: Purity,
     /// Label of each class.
@@ -210,7 +210,7 @@ pub struct WeightedClasses {
 
 /// Sum of weights per class, and the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClassWeights {
+pub(super) struct ClassWeights {
     weights: [u64; MOST_CLASSES],
     rows: u32,
 }
@@ -301,7 +301,7 @@ impl Criterion for WeightedClasses {
 
 /// Criterion that treats labels as numbers, with or without row weights.
 #[derive(Debug, Clone)]
-pub struct Variance {
+pub(super) struct Variance {
     /// Number of units that represent a label of 1 with weight 1.
     pub label_units: f64,
     /// Scale of the fixed-point weights: a weight of 1 is stored as this number.
@@ -310,7 +310,7 @@ pub struct Variance {
 
 /// Sums of labels and weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LabelMoments {
+pub(super) struct LabelMoments {
     labels: i64,
     weights: i64,
     rows: u32,

@@ -9,7 +9,7 @@ use crate::driver::ForestSplit;
 
 /// Constraints on cuts.
 #[derive(Debug, Clone, Copy)]
-pub struct CutRules {
+pub(super) struct CutRules {
     /// Minimum number of rows on either side of a cut.
     pub min_rows: u32,
     /// Minimum number of rows of a node that is split.
@@ -29,7 +29,7 @@ pub struct CutRules {
 impl CutRules {
     /// Derives the rules from training parameters. `unit` is the factor that converts scores of the criterion to
     /// gains.
-    pub fn of(parameters: &ForestSettings, unit: f64) -> Self {
+    pub(super) fn of(parameters: &ForestSettings, unit: f64) -> Self {
         CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
             min_to_split: u32::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(u32::MAX).max(2),
@@ -42,19 +42,19 @@ impl CutRules {
     }
 
     /// Returns whether each feature has one random cut.
-    pub fn is_random(&self) -> bool {
+    pub(super) fn is_random(&self) -> bool {
         matches!(self.candidates, ForestCandidates::Random { .. })
     }
 
     /// Returns whether a node with this many rows may be split.
-    pub fn may_split(&self, rows: u32) -> bool {
+    pub(super) fn may_split(&self, rows: u32) -> bool {
         rows >= self.min_rows.saturating_mul(2).max(self.min_to_split)
     }
 }
 
 /// A cut found for a node.
 #[derive(Debug, Clone, Copy)]
-pub struct FoundCut<S> {
+pub(super) struct FoundCut<S> {
     /// Index of the feature.
     pub feature: u32,
     /// Rows with at most this code go left.
@@ -73,7 +73,7 @@ pub struct FoundCut<S> {
 
 impl<S> FoundCut<S> {
     /// Converts the cut to a split of a tree.
-    pub fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
+    pub(super) fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
         ForestSplit {
             feature: self.feature,
             code: self.code,
@@ -86,7 +86,7 @@ impl<S> FoundCut<S> {
 }
 
 /// The best cut of a node so far.
-pub struct BestForestCut<'a, K: Criterion> {
+pub(super) struct BestForestCut<'a, K: Criterion> {
     criterion: &'a K,
     rules: &'a CutRules,
     total: K::Sums,
@@ -98,7 +98,7 @@ pub struct BestForestCut<'a, K: Criterion> {
 
 impl<'a, K: Criterion> BestForestCut<'a, K> {
     /// Starts the search for a node with these sums.
-    pub fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
+    pub(super) fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
         let before = criterion.score(&total);
         let least = match rules.candidates {
             // Random cuts need not have a positive gain.
@@ -110,12 +110,12 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 
     /// Returns the gain of a cut, in the unit in which models store gains.
-    pub fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
+    pub(super) fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
         (cut.score - self.criterion.score(&self.total)).max(0.0) * self.criterion.unit()
     }
 
     /// Evaluates the cuts of a feature, given the sums by code in ascending order. Missing values have the last code.
-    pub fn consider(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
+    pub(super) fn consider(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
         let is_missing = |cell: &&(u32, K::Sums)| Some(cell.0) == bins.missing_code;
         let (values, missing) = match cells.last().filter(is_missing) {
             Some((_, missing)) => (&cells[..cells.len() - 1], Some(missing)),
@@ -231,7 +231,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 
     /// Tries the random cut of a feature. `left_of` returns the sums over the rows whose codes go left.
-    pub fn try_at_random(
+    pub(super) fn try_at_random(
         &mut self,
         drawn: &Drawn,
         bins: &FeatureBins,
@@ -271,7 +271,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
 
 /// Returns the sums over the rows that go left, given the code and target of each row.
 #[inline]
-pub fn sums_of<K: Criterion>(
+pub(super) fn sums_of<K: Criterion>(
     rows: impl Iterator<Item = (u32, K::Row)>,
     goes_left: &dyn Fn(u32) -> bool,
 ) -> K::Sums {
@@ -282,7 +282,7 @@ pub fn sums_of<K: Criterion>(
 
 /// The lowest and the highest code of a node's rows, and whether any value is missing.
 #[derive(Debug, Clone, Copy)]
-pub struct CodeExtremes {
+pub(super) struct CodeExtremes {
     first: u32,
     last: u32,
     missing: bool,
@@ -291,7 +291,7 @@ pub struct CodeExtremes {
 impl CodeExtremes {
     /// Finds the extremes of codes in any order.
     #[inline]
-    pub fn of(codes: impl Iterator<Item = u32>, bins: &FeatureBins) -> Self {
+    pub(super) fn of(codes: impl Iterator<Item = u32>, bins: &FeatureBins) -> Self {
         let missing_code = bins.missing_code.unwrap_or(u32::MAX);
         let mut extremes = CodeExtremes { first: u32::MAX, last: 0, missing: false };
         for code in codes {
@@ -306,14 +306,14 @@ impl CodeExtremes {
     }
 
     /// Returns whether rows differ in the feature.
-    pub fn vary(&self) -> bool {
+    pub(super) fn vary(&self) -> bool {
         self.first < self.last || (self.missing && self.first == self.last)
     }
 }
 
 /// Returns a cut between two codes that are adjacent in a node: the last code below the midpoint of the two codes'
 /// values, and the midpoint. Rows outside the node may have codes in between; the midpoint determines their side.
-pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
+pub(super) fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
     let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
     (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
 }

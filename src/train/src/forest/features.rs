@@ -12,31 +12,31 @@ const OF_NODE: u64 = 0x7364_6F4E;
 
 /// Hash of the path from the root to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path(u64);
+pub(super) struct Path(u64);
 
 impl Path {
     /// Path of the root.
-    pub const ROOT: Path = Path(1);
+    pub(super) const ROOT: Path = Path(1);
 
     /// Returns the hash as a key of random numbers.
-    pub fn key(self) -> u64 {
+    pub(super) fn key(self) -> u64 {
         self.0
     }
 
     /// Returns the path of the left child.
-    pub fn left(self) -> Path {
+    pub(super) fn left(self) -> Path {
         Path(mix(self.0 << 1))
     }
 
     /// Returns the path of the right child.
-    pub fn right(self) -> Path {
+    pub(super) fn right(self) -> Path {
         Path(mix(self.0 << 1 | 1))
     }
 }
 
 /// A feature sampled for a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drawn {
+pub(super) struct Drawn {
     /// Index of the feature.
     pub feature: u32,
     /// Relative position of a random cut: 0 is the minimum of the node's values, 1 the maximum.
@@ -50,7 +50,7 @@ pub struct Drawn {
 /// The features of one tree, from which the features of each node are sampled. Features are sampled for one node at a
 /// time.
 #[derive(Debug, Clone)]
-pub struct TreeFeatures {
+pub(super) struct TreeFeatures {
     /// Features of the tree. Sampling permutes them, and the order is restored between nodes.
     order: Vec<u32>,
     /// Number of features per node.
@@ -69,7 +69,7 @@ pub struct TreeFeatures {
 
 impl TreeFeatures {
     /// Samples the features of a tree.
-    pub fn draw(parameters: &ForestSettings, layout: &BinLayout, tree: u64) -> Self {
+    pub(super) fn draw(parameters: &ForestSettings, layout: &BinLayout, tree: u64) -> Self {
         let varying = layout.places.iter().enumerate().filter(|(_, place)| place.is_some());
         let mut order: Vec<u32> = varying.map(|(feature, _)| feature as u32).collect();
         let count = FeatureCount::Fraction(parameters.learner.tree.feature_fraction).of(order.len());
@@ -95,12 +95,12 @@ impl TreeFeatures {
     }
 
     /// Sets the penalties of all features, in units of the criterion's scores.
-    pub fn with_penalties(self, penalties: Option<Arc<[f64]>>) -> Self {
+    pub(super) fn with_penalties(self, penalties: Option<Arc<[f64]>>) -> Self {
         TreeFeatures { penalties, ..self }
     }
 
     /// Starts sampling for a node. The same node always gets the same features.
-    pub fn start(&mut self, path: Path) {
+    pub(super) fn start(&mut self, path: Path) {
         while let Some(other) = self.swaps.pop() {
             self.order.swap(self.swaps.len(), other as usize);
         }
@@ -108,13 +108,13 @@ impl TreeFeatures {
     }
 
     /// Returns how many features have been sampled for the node so far.
-    pub fn drawn(&self) -> usize {
+    pub(super) fn drawn(&self) -> usize {
         self.swaps.len()
     }
 
     /// Returns the next feature of the node; `None` if there are no more.
     #[inline]
-    pub fn next(&mut self) -> Option<Drawn> {
+    pub(super) fn next(&mut self) -> Option<Drawn> {
         let place = self.swaps.len();
         if place == self.order.len() {
             return None;

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// The upper levels of a tree, with open leaves that another grower splits further.
 #[derive(Debug, Clone)]
-pub struct Top {
+pub(super) struct Top {
     /// The tree so far.
     pub tree: ForestTree,
     /// Rows of the open leaves, leaf by leaf, in ascending order within a leaf.
@@ -23,7 +23,7 @@ pub struct Top {
 
 /// A leaf that is grown further.
 #[derive(Debug, Clone)]
-pub struct OpenLeaf {
+pub(super) struct OpenLeaf {
     /// Index of the leaf in the tree.
     pub node: u32,
     /// Path from the root to the leaf.
@@ -33,13 +33,13 @@ pub struct OpenLeaf {
 }
 
 /// A grower that can continue a tree whose upper levels another grower has made.
-pub trait GrowBelow: TreeGrower {
+pub(super) trait GrowBelow: TreeGrower {
     /// Grows the subtrees below the open leaves of a tree, on the calling thread.
     fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree>;
 }
 
 /// Creates the grower for these parameters. `memory` is the memory limit for sums and copied rows, in bytes.
-pub fn grower<'a>(
+pub(super) fn grower<'a>(
     parameters: &'a ForestSettings,
     data: &'a BinnedData,
     memory: usize,

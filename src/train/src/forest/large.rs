@@ -18,7 +18,7 @@ const AT_A_TIME: usize = 2048;
 const ROWS_AT_A_TIME: usize = 128;
 
 /// A large node whose split is being searched.
-pub struct LargeNode<K: Criterion> {
+pub(super) struct LargeNode<K: Criterion> {
     open: OpenForestNode<K::Sums>,
     /// Features that are summed in the current scan, with their sums.
     pending: Vec<(Drawn, FeatureTally<K>)>,
@@ -43,20 +43,20 @@ enum FeatureTally<K: Criterion> {
 }
 
 /// Buffers that each thread reuses.
-pub struct Buffers<K: Criterion> {
+pub(super) struct Buffers<K: Criterion> {
     places: Vec<u32>,
     bytes: Vec<u8>,
     targets: Vec<K::Row>,
 }
 
 impl<K: Criterion> Buffers<K> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Buffers { places: Vec::new(), bytes: Vec::new(), targets: Vec::new() }
     }
 }
 
 impl<K: Criterion> LargeNode<K> {
-    pub fn new(open: OpenForestNode<K::Sums>) -> Self {
+    pub(super) fn new(open: OpenForestNode<K::Sums>) -> Self {
         let pending = Vec::new();
         LargeNode { open, pending, scanned: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
     }
@@ -64,7 +64,7 @@ impl<K: Criterion> LargeNode<K> {
     /// Samples the features of the next scan. The first scan has `per_node` features. If all features scanned so far are
     /// constant in the node and features are redrawn, further scans have one feature each. Returns false if the search
     /// is complete.
-    pub fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
+    pub(super) fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
         if self.done {
             return false;
         }
@@ -89,13 +89,13 @@ impl<K: Criterion> LargeNode<K> {
     }
 
     /// Returns the maximum memory for the sums of one node, in bytes.
-    pub fn bytes(features: &TreeFeatures) -> usize {
+    pub(super) fn bytes(features: &TreeFeatures) -> usize {
         features.per_node * CODES * size_of::<K::Sums>()
     }
 
     /// Adds the node's rows in a partition to the sums. `rows` contains all rows of the tree, and `targets` is indexed
     /// by row number.
-    pub fn count(
+    pub(super) fn count(
         &mut self,
         lanes: &CodeLanes,
         view: &PartitionView<'_>,
@@ -165,7 +165,7 @@ impl<K: Criterion> LargeNode<K> {
     }
 
     /// Chooses the best cut from the sums.
-    pub fn decide(&mut self, context: &ForestContext<'_, K>) {
+    pub(super) fn decide(&mut self, context: &ForestContext<'_, K>) {
         if self.pending.is_empty() {
             return;
         }
@@ -193,7 +193,7 @@ impl<K: Criterion> LargeNode<K> {
 
     /// Moves the node's rows in a partition. Rows that go left stay within `rows`; rows that go right move to the same
     /// range of `spare`.
-    pub fn divide(
+    pub(super) fn divide(
         &mut self,
         context: &ForestContext<'_, K>,
         view: &PartitionView<'_>,
@@ -222,7 +222,7 @@ impl<K: Criterion> LargeNode<K> {
     }
 
     /// Applies the split after all rows were moved. Returns the children, or `None` if the node is not split.
-    pub fn settle(
+    pub(super) fn settle(
         self,
         context: &ForestContext<'_, K>,
         tree: &mut ForestTree,

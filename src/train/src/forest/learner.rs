@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// Learner that grows independent trees.
-pub struct ForestLearner<'a> {
+pub(super) struct ForestLearner<'a> {
     request: &'a TrainRequest,
     parameters: &'a ForestSettings,
     data: &'a BinnedData,
@@ -43,7 +43,7 @@ pub struct ForestLearner<'a> {
 
 impl<'a> ForestLearner<'a> {
     /// Creates a forest without trees.
-    pub fn new(
+    pub(super) fn new(
         request: &'a TrainRequest,
         parameters: &'a ForestSettings,
         input: &'a MemberInput,

@@ -66,7 +66,7 @@ fn wants_out_of_bag(request: &TrainRequest) -> bool {
 }
 
 /// Grows the trees whose numbers are in the range `trees`.
-pub fn grow_trees(
+pub(crate) fn grow_trees(
     parameters: &ForestSettings,
     data: &BinnedData,
     trees: std::ops::Range<u32>,

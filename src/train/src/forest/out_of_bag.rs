@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Out-of-bag scores of all rows.
-pub struct OutOfBag {
+pub(super) struct OutOfBag {
     partitions: Vec<PartitionScores>,
     metrics: Metrics,
     /// The documents, which are scored instead of the training rows if trees are trained on pairs of documents;
@@ -53,7 +53,7 @@ fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item =
 
 impl OutOfBag {
     /// Creates empty scores. `documents` contains the documents to score if trees are trained on pairs of documents.
-    pub fn new(
+    pub(super) fn new(
         parameters: &ForestSettings,
         rows: &[LabelledRows],
         documents: Option<ValidationSet>,
@@ -66,7 +66,7 @@ impl OutOfBag {
     }
 
     /// Adds the predictions of a tree for the rows that are not in its sample.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         tree: u64,
         grown: &ForestTree,
@@ -96,18 +96,18 @@ impl OutOfBag {
     }
 
     /// Returns the rows that are scored.
-    pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [LabelledRows] {
+    pub(super) fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [LabelledRows] {
         self.documents.as_ref().map_or(&data.rows, ValidationSet::rows)
     }
 
     /// Returns the scores of all rows, in order; NaN for rows that every tree was trained on.
-    pub fn scores(&self) -> Vec<f64> {
+    pub(super) fn scores(&self) -> Vec<f64> {
         let score = |(sum, trees): (&f64, &u32)| if *trees > 0 { sum / f64::from(*trees) } else { f64::NAN };
         self.partitions.iter().flat_map(|part| part.sums.iter().zip(&part.trees).map(score)).collect()
     }
 
     /// Returns the metrics over the queries in which all rows have a score.
-    pub fn evaluate(&self, parameters: &ForestSettings, rows: &[LabelledRows]) -> Result<Vec<Mean>> {
+    pub(super) fn evaluate(&self, parameters: &ForestSettings, rows: &[LabelledRows]) -> Result<Vec<Mean>> {
         let scores = self.scores();
         if !scores.iter().any(|score| score.is_nan()) {
             return Ok(self.metrics.evaluate(rows, &Scores::given(rows, &scores)));

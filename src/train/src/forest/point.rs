@@ -27,7 +27,7 @@ use std::sync::Arc;
 const BLOCK_BYTES: usize = 1 << 19;
 
 /// Creates the grower for a pointwise criterion.
-pub fn grower<'a>(
+pub(super) fn grower<'a>(
     parameters: &'a ForestSettings,
     criterion: PointCriterion,
     data: &'a BinnedData,

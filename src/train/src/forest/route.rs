@@ -22,7 +22,7 @@ struct RouteStep {
 }
 
 /// Routes rows of the training data, or of other data with the same bins, through a tree.
-pub struct ForestRouter<'a> {
+pub(super) struct ForestRouter<'a> {
     steps: Vec<RouteStep>,
     tree: &'a ForestTree,
     lanes: &'a CodeLanes,
@@ -30,7 +30,7 @@ pub struct ForestRouter<'a> {
 
 impl<'a> ForestRouter<'a> {
     /// Prepares the routing of rows through a tree.
-    pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a CodeLanes) -> Self {
+    pub(super) fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a CodeLanes) -> Self {
         let step = |(place, node): (u32, &crate::driver::ForestNode)| match &node.split {
             // A row that has reached a leaf stays there, whatever its codes are.
             None => RouteStep { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
@@ -51,7 +51,7 @@ impl<'a> ForestRouter<'a> {
     }
 
     /// Calls `each` with every row and its prediction, in order. All rows must be in one partition.
-    pub fn each_value(&self, view: &PartitionView<'_>, rows: &[u32], mut each: impl FnMut(u32, f64)) {
+    pub(super) fn each_value(&self, view: &PartitionView<'_>, rows: &[u32], mut each: impl FnMut(u32, f64)) {
         let (mut bytes, mut codes) = (Vec::new(), Vec::new());
         for rows in rows.chunks(AT_A_TIME) {
             let mut places = [0u32; AT_A_TIME];

@@ -22,7 +22,11 @@ fn counts(parameters: &ForestSettings, rows: &[LabelledRows]) -> (u64, u64) {
 }
 
 /// Returns an error if the sample is empty. Adds a note if more queries or rows are requested than the data has.
-pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn FnMut(&str)) -> Result<()> {
+pub(super) fn check(
+    parameters: &ForestSettings,
+    rows: &[LabelledRows],
+    note: &mut dyn FnMut(&str),
+) -> Result<()> {
     let (all, wanted) = counts(parameters, rows);
     let what = match parameters.learner.tree.sampling.unit {
         Sampling::Rows => "rows",
@@ -46,7 +50,7 @@ pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn 
 }
 
 /// Returns the rows of a tree in ascending order. Rows that are sampled several times are repeated.
-pub fn draw(parameters: &ForestSettings, rows: &[LabelledRows], tree: u64) -> Vec<u32> {
+pub(super) fn draw(parameters: &ForestSettings, rows: &[LabelledRows], tree: u64) -> Vec<u32> {
     if parameters.learner.bootstrap {
         return bootstrap(parameters, rows, tree);
     }

@@ -5,7 +5,7 @@ use planetree_data::source::LabelledRows;
 
 /// Position of each feature's code in a row that is copied to a block (`block.rs`).
 #[derive(Debug, Clone)]
-pub struct CodeLanes {
+pub(super) struct CodeLanes {
     /// Position of each feature; `u32::MAX` for constant features.
     lanes: Vec<u32>,
     /// Number of codes per row.
@@ -16,7 +16,7 @@ pub struct CodeLanes {
 
 impl CodeLanes {
     /// Assigns positions to the features of a layout.
-    pub fn of(layout: &BinLayout) -> Self {
+    pub(super) fn of(layout: &BinLayout) -> Self {
         let bytes = layout.groups.iter().all(|group| matches!(group.kind, GroupKind::Dense));
         let mut lanes = vec![u32::MAX; layout.places.len()];
         let mut stride = 0;
@@ -30,24 +30,24 @@ impl CodeLanes {
     }
 
     /// Returns the number of bytes per row.
-    pub fn row_bytes(&self) -> usize {
+    pub(super) fn row_bytes(&self) -> usize {
         self.stride * if self.bytes { 1 } else { 4 }
     }
 
     /// Returns whether a feature has a position, which all features have except constant ones.
-    pub fn has(&self, feature: u32) -> bool {
+    pub(super) fn has(&self, feature: u32) -> bool {
         self.lanes[feature as usize] != u32::MAX
     }
 
     /// Returns the position of a feature.
     #[inline]
-    pub fn of_feature(&self, feature: u32) -> usize {
+    pub(super) fn of_feature(&self, feature: u32) -> usize {
         self.lanes[feature as usize] as usize
     }
 }
 
 /// The codes of one partition.
-pub struct PartitionView<'a> {
+pub(super) struct PartitionView<'a> {
     /// Number of the partition's first row in the dataset.
     pub first: u32,
     /// Number of rows in the partition.
@@ -60,7 +60,7 @@ pub struct PartitionView<'a> {
 
 impl<'a> PartitionView<'a> {
     /// Creates a view of a partition.
-    pub fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a CodeLanes) -> Self {
+    pub(super) fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a CodeLanes) -> Self {
         let binning = &data.binning;
         let LabelledRows { first, .. } = data.rows[partition];
         let rows = data.rows[partition].len();
@@ -76,7 +76,7 @@ impl<'a> PartitionView<'a> {
 
     /// Returns which of the given row numbers are in this partition, as a range of indices into `rows`. The row
     /// numbers must be ascending.
-    pub fn part(&self, rows: &[u32]) -> std::ops::Range<usize> {
+    pub(super) fn part(&self, rows: &[u32]) -> std::ops::Range<usize> {
         let start = rows.partition_point(|row| *row < self.first);
         let end = rows.partition_point(|row| *row < self.first + self.rows);
         start..end
@@ -84,19 +84,19 @@ impl<'a> PartitionView<'a> {
 
     /// Returns whether copying `rows` whole rows touches fewer cache lines than scanning the columns of `features`
     /// features.
-    pub fn is_sparse(&self, rows: usize, features: usize) -> bool {
+    pub(super) fn is_sparse(&self, rows: usize, features: usize) -> bool {
         const LINE: usize = 64;
         self.lanes.bytes && rows * LINE * self.lanes.stride.div_ceil(LINE) < features * self.rows as usize
     }
 
     /// Returns the column of a feature; `None` if the feature is constant.
     #[inline]
-    pub fn column(&self, feature: u32) -> Option<&FeatureCodes<'a>> {
+    pub(super) fn column(&self, feature: u32) -> Option<&FeatureCodes<'a>> {
         self.columns[feature as usize].as_ref()
     }
 
     /// Appends the codes of rows as bytes. All rows must be in this partition.
-    pub fn append_bytes(&self, rows: &[u32], to: &mut Vec<u8>) {
+    pub(super) fn append_bytes(&self, rows: &[u32], to: &mut Vec<u8>) {
         let start = to.len();
         to.resize(start + rows.len() * self.lanes.stride, 0);
         let mut offset = 0;
@@ -114,7 +114,7 @@ impl<'a> PartitionView<'a> {
     }
 
     /// Appends the codes of rows as 32-bit integers. All rows must be in this partition.
-    pub fn append_codes(&self, rows: &[u32], to: &mut Vec<u32>) {
+    pub(super) fn append_codes(&self, rows: &[u32], to: &mut Vec<u32>) {
         let start = to.len();
         to.resize(start + rows.len() * self.lanes.stride, 0);
         for (feature, column) in self.columns.iter().enumerate() {

@@ -65,7 +65,7 @@ pub struct CellBlock {
 
 /// Encodes the sums of nodes, for some feature groups, as blocks with about the same number of cells. Each block
 /// covers all nodes and can be added to the block with the same number from other executors.
-pub fn write_blocks<C: WireCell>(
+pub(super) fn write_blocks<C: WireCell>(
     nodes: &[NodeSums<C>],
     groups: &[usize],
     count_bits: u32,
@@ -124,7 +124,7 @@ pub fn add_block<C: WireCell>(
 const MOST_CELLS: usize = 1 << 26;
 
 /// Adds up blocks with the same number from several executors.
-pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
+pub(super) fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
     for reader in &mut readers {

@@ -63,7 +63,7 @@ impl WorkerShares {
 
 /// The workers of a share, together with the places of their rows.
 #[derive(Debug, Clone)]
-pub struct OwnWorkers {
+pub(super) struct OwnWorkers {
     /// The rows of all workers.
     pub bounds: WorkerBounds,
     /// The workers of the share.
@@ -77,7 +77,7 @@ pub struct OwnWorkers {
 impl OwnWorkers {
     /// Finds the workers of the share that reads the row groups `parts`, whose rows are given. Returns `None` if
     /// there is no such share.
-    pub fn find(shares: &WorkerShares, parts: &[usize], rows: &[LabelledRows]) -> Option<Self> {
+    pub(super) fn find(shares: &WorkerShares, parts: &[usize], rows: &[LabelledRows]) -> Option<Self> {
         let share = shares.share_of(parts).filter(|_| shares.bounds.is_valid())?;
         let is_known = share.workers.end <= shares.bounds.workers() && !share.workers.is_empty();
         let (bounds, workers) = (shares.bounds.clone(), share.workers.clone());

@@ -11,7 +11,7 @@ use planetree_model::model::LinearFunction;
 use std::borrow::Cow;
 
 /// Minimises the loss of a linear function.
-pub struct LossDescent<'a> {
+pub(super) struct LossDescent<'a> {
     pub request: &'a TrainRequest,
     pub problem: Problem<'a>,
     pub jobs: LinearJobs<'a>,

@@ -7,10 +7,10 @@ use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOpti
 use std::path::Path;
 
 /// Number of features.
-pub const FEATURES: usize = 5;
+pub(crate) const FEATURES: usize = 5;
 
 /// A document: query, label, weight and features, of which some are missing.
-pub struct Document {
+pub(crate) struct Document {
     pub query: usize,
     pub label: f64,
     pub weight: f64,
@@ -18,7 +18,7 @@ pub struct Document {
 }
 
 /// Documents whose labels depend on their features. The last feature is constant.
-pub fn documents(seed: u64, queries: usize) -> Vec<Document> {
+pub(crate) fn documents(seed: u64, queries: usize) -> Vec<Document> {
     let mut stream = Stream::new(&[seed, 77]);
     let mut all = Vec::new();
     for query in 0..queries {
@@ -38,7 +38,7 @@ pub fn documents(seed: u64, queries: usize) -> Vec<Document> {
 }
 
 /// Converts documents to a dataset.
-pub fn dataset(room: &Path, name: &str, documents: &[Document], partition_rows: usize) -> Location {
+pub(crate) fn dataset(room: &Path, name: &str, documents: &[Document], partition_rows: usize) -> Location {
     let mut text = "query_id,label,weight,a,b,c,d,e\n".to_owned();
     for Document { query, label, weight, features } in documents {
         let values = features.map(|value| value.map(|value| value.to_string()).unwrap_or_default());
@@ -77,7 +77,7 @@ pub fn dataset(room: &Path, name: &str, documents: &[Document], partition_rows: 
 }
 
 /// Normalises the features of all documents with plain loops. A missing value is 0 before normalisation.
-pub fn normalised(documents: &[Document], how: &str) -> Vec<[f64; FEATURES]> {
+pub(crate) fn normalised(documents: &[Document], how: &str) -> Vec<[f64; FEATURES]> {
     let raw = |document: &Document, place: usize| f64::from(document.features[place].unwrap_or_default());
     let mut all: Vec<[f64; FEATURES]> =
         documents.iter().map(|document| std::array::from_fn(|place| raw(document, place))).collect();

@@ -102,7 +102,7 @@ pub struct LinearOffset;
 pub struct Largest(pub f64);
 
 /// Reads the rows of a shard. Executors open datasets without parameters, so labels are not mapped yet.
-pub fn read_rows(
+pub(crate) fn read_rows(
     snapshot: Option<LinearSnapshot>,
     shard: &Shard<'_, LabelledData>,
 ) -> Result<Option<LinearRows>> {

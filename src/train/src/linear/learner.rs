@@ -9,7 +9,7 @@ use planetree_model::model::{LinearFunction, PartFamily};
 use std::borrow::Cow;
 
 /// Trains a linear function, round by round.
-pub trait LinearAlgorithm: Send {
+pub(crate) trait LinearAlgorithm: Send {
     /// Continues from the function of a checkpoint.
     fn resume(&mut self, function: &LinearFunction);
 
@@ -35,7 +35,7 @@ pub trait LinearAlgorithm: Send {
 }
 
 /// Learner of a linear function.
-pub struct LinearLearner<A> {
+pub(crate) struct LinearLearner<A> {
     /// The algorithm.
     pub algorithm: A,
     /// The validation sets.

@@ -28,16 +28,17 @@ mod sums;
 mod tests;
 mod validation;
 
-pub use jobs::{
-    FeatureRanges, LinearMoments, LinearOffset, LinearRanges, LinearSnapshot, LinearSums, LinearTotals,
-    ShareMeans,
-};
+pub use jobs::{FeatureRanges, LinearTotals};
+pub use jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSums};
+pub(crate) use jobs::{LinearSnapshot, ShareMeans};
 pub(crate) use jobs::{linear_job, read_rows};
 pub(crate) use learner::{LinearAlgorithm, LinearLearner};
 pub use plan::{LinearPoint, PlannedFeature, StandardPlan};
 pub(crate) use prepare::{jobs, plan};
 pub(crate) use ranker::{RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined};
-pub use ranking::RankedDocuments;
-pub use ranking::{QueryPlace, RankingRows, RankingTarget};
-pub use rows::{FeatureRange, LinearRows, PointSums};
-pub use sums::{FixedSums, SumScale};
+pub(crate) use ranking::RankedDocuments;
+pub(crate) use ranking::{QueryPlace, RankingRows, RankingTarget};
+pub(crate) use rows::LinearRows;
+pub use rows::{FeatureRange, PointSums};
+pub(crate) use sums::FixedSums;
+pub use sums::SumScale;

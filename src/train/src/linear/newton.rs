@@ -21,7 +21,7 @@ use planetree_model::model::LinearFunction;
 const CONVERGED: f64 = 1e-18;
 
 /// The loss of a linear function, with its derivatives.
-pub struct Evaluation {
+pub(super) struct Evaluation {
     /// The function.
     pub function: LinearFunction,
     /// The weights of the standardised features. They follow from the function, so that a resumed training run, which
@@ -45,7 +45,7 @@ struct Step {
 }
 
 /// The loss to minimise.
-pub struct Problem<'a> {
+pub(super) struct Problem<'a> {
     /// How features are standardised.
     pub plan: StandardPlan,
     /// The loss of a row or a pair.
@@ -65,13 +65,13 @@ impl Problem<'_> {
     }
 
     /// Returns whether the factors of all squares are finite, and the sum of a square and its factor is.
-    pub fn penalties_are_finite(&self) -> bool {
+    pub(super) fn penalties_are_finite(&self) -> bool {
         (0..self.plan.features.len())
             .all(|feature| (self.penalty(feature) * self.plan.weight.max(1.0)).is_finite())
     }
 
     /// Computes the loss of a linear function and its derivatives.
-    pub fn evaluate(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
+    pub(super) fn evaluate(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
         let point = self.plan.point(&function);
         let scales = self.plan.scales(self.loss, &point);
         let job = LinearSums { plan: self.plan.clone(), loss: self.loss.clone(), point };
@@ -90,7 +90,7 @@ impl Problem<'_> {
     }
 
     /// Returns the linear function with the least loss, with its loss. The search begins at `function`.
-    pub fn minimise(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
+    pub(super) fn minimise(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
         /// Maximum number of steps. Usually there are about ten.
         const STEPS: u32 = 200;
         let mut now = self.evaluate(jobs, function)?;
@@ -104,7 +104,7 @@ impl Problem<'_> {
     }
 
     /// Returns the linear function after a step, with its loss. Returns `None` if the current one has the least loss.
-    pub fn improve(&self, jobs: &LinearJobs<'_>, now: &Evaluation) -> Result<Option<Evaluation>> {
+    pub(super) fn improve(&self, jobs: &LinearJobs<'_>, now: &Evaluation) -> Result<Option<Evaluation>> {
         /// The reduction of the loss, relative to the loss, below which rounding errors hide it. The loss is so close to
         /// a quadratic function there that the step is right anyway.
         const INVISIBLE: f64 = 1e-11;
@@ -131,19 +131,19 @@ impl Problem<'_> {
 
 impl Evaluation {
     /// Returns whether the loss is finite.
-    pub fn is_finite(&self) -> bool {
+    pub(super) fn is_finite(&self) -> bool {
         self.objective.is_finite() && self.gradient.iter().all(|gradient| gradient.is_finite())
     }
 
     /// Returns whether no step would lower the loss by more than a negligible part of it.
-    pub fn is_minimum(&self) -> bool {
+    pub(super) fn is_minimum(&self) -> bool {
         /// The reduction of the loss, relative to the loss, that does not change a ranking.
         const NEGLIGIBLE: f64 = 1e-9;
         self.possible_gain() <= NEGLIGIBLE
     }
 
     /// Returns by how much the next step would lower the loss, relative to the loss, if the loss were quadratic.
-    pub fn possible_gain(&self) -> f64 {
+    pub(super) fn possible_gain(&self) -> f64 {
         self.step().decrement / 2.0 / self.size()
     }
 

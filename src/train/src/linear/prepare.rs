@@ -27,7 +27,7 @@ use planetree_model::model::{FeatureNormalisation, PartFamily};
 use std::sync::Arc;
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-pub const BYTES_PER_ROW: u64 = 24;
+pub(super) const BYTES_PER_ROW: u64 = 24;
 
 impl PartSettings for LinearSettings {
     fn learner<'a>(
@@ -103,7 +103,7 @@ fn start_score(
 
 /// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
 /// as TOML, for other processes. Also returns the largest absolute score that training starts from.
-pub fn jobs<'a, L: Sync>(
+pub(crate) fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
     snapshot: impl FnOnce() -> String,
@@ -153,7 +153,7 @@ pub fn jobs<'a, L: Sync>(
 }
 
 /// Finds the ranges, means and deviations of all features.
-pub fn plan(
+pub(crate) fn plan(
     context: &StageContext<'_>,
     normalisation: FeatureNormalisation,
     input: &MemberInput,

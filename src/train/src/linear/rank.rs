@@ -10,7 +10,7 @@ const MARGIN: f64 = 1.0;
 
 /// The active pairs of a query. The buffers are reused from query to query.
 #[derive(Default)]
-pub struct ActivePairs {
+pub(super) struct ActivePairs {
     /// The documents in descending order of their scores.
     order: Vec<usize>,
     /// The number of different labels below that of each document.
@@ -34,7 +34,7 @@ pub struct ActivePairs {
 impl ActivePairs {
     /// Finds the active pairs. Returns the loss: half the sum of the squared shortfalls of the pairs. Sets `gradients` to
     /// the negative derivatives with respect to the scores.
-    pub fn update(&mut self, labels: &[f32], scores: &[f64], gradients: &mut Vec<f64>) -> f64 {
+    pub(super) fn update(&mut self, labels: &[f32], scores: &[f64], gradients: &mut Vec<f64>) -> f64 {
         let documents = scores.len();
         self.sort(labels, scores);
         // Differences of scores are what counts; small numbers lose fewer digits.
@@ -72,7 +72,7 @@ impl ActivePairs {
     }
 
     /// Multiplies a column by the second derivatives of the loss with respect to the scores.
-    pub fn multiply(&mut self, column: &[f64], product: &mut [f64]) {
+    pub(super) fn multiply(&mut self, column: &[f64], product: &mut [f64]) {
         product.fill(0.0);
         self.add_lower(column, product);
         self.add_upper(column, product);
@@ -167,7 +167,7 @@ fn prefix(tree: &[f64], grade: usize) -> f64 {
 }
 
 /// Returns the number of pairs of documents with different labels.
-pub fn pair_count(labels: &[f32]) -> f64 {
+pub(super) fn pair_count(labels: &[f32]) -> f64 {
     let mut sorted = labels.to_vec();
     sorted.sort_by(f32::total_cmp);
     let square = |count: usize| (count as f64) * (count as f64);

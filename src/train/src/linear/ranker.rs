@@ -13,10 +13,10 @@ use planetree_metric::{Mean, Metric};
 use planetree_model::model::{FeatureNormalisation, LinearFunction};
 
 /// Memory per row of the rankings, besides that of the values.
-pub const RANKING_BYTES_PER_ROW: u64 = BYTES_PER_ROW + 24;
+pub(crate) const RANKING_BYTES_PER_ROW: u64 = BYTES_PER_ROW + 24;
 
 /// A metric to optimise on some rows.
-pub struct RankingProblem<'a> {
+pub(crate) struct RankingProblem<'a> {
     /// The metric and the features.
     pub target: RankingTarget,
     /// Runs jobs on the rows.
@@ -26,7 +26,7 @@ pub struct RankingProblem<'a> {
 }
 
 /// The name of a learner with the metric that it optimises.
-pub struct RankerKind {
+pub(crate) struct RankerKind {
     /// Name of the learner, for messages.
     pub name: &'static str,
     /// The metric to optimise.
@@ -37,18 +37,18 @@ pub struct RankerKind {
 
 impl RankingProblem<'_> {
     /// Returns the linear function with these weights.
-    pub fn function(&self, weights: &[f64]) -> LinearFunction {
+    pub(crate) fn function(&self, weights: &[f64]) -> LinearFunction {
         self.target.plan.weighted(0.0, weights)
     }
 
     /// Returns the number of features that have weights.
-    pub fn features(&self) -> usize {
+    pub(crate) fn features(&self) -> usize {
         self.target.plan.features.len()
     }
 }
 
 /// Reads the rows and finds the constants of the features. Returns an error if there is nothing to rank.
-pub fn problem<'a, L: Sync + Clone>(
+pub(crate) fn problem<'a, L: Sync + Clone>(
     kind: &RankerKind,
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
@@ -93,7 +93,7 @@ fn check(context: &StageContext<'_>, input: &MemberInput) -> Result<()> {
 }
 
 /// Returns the error for a metric that no query has a value of.
-pub fn undefined(target: &RankingTarget, place: impl std::fmt::Display) -> Error {
+pub(crate) fn undefined(target: &RankingTarget, place: impl std::fmt::Display) -> Error {
     Error::place(
         place,
         format_args!(

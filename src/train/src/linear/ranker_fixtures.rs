@@ -13,17 +13,17 @@ use planetree_model::model::FeatureNormalisation;
 use std::path::Path;
 
 /// Number of features with weights: all but the constant one.
-pub const WEIGHTED: usize = FEATURES - 1;
+pub(crate) const WEIGHTED: usize = FEATURES - 1;
 
 /// Opens documents as a dataset with partitions of `partition_rows` rows.
-pub fn source(room: &Path, documents: &[Document], partition_rows: usize) -> LabelledData {
+pub(crate) fn source(room: &Path, documents: &[Document], partition_rows: usize) -> LabelledData {
     std::fs::create_dir_all(room).unwrap();
     let data = dataset(room, &format!("data-{partition_rows}"), documents, partition_rows);
     LabelledData::open(&data, None).unwrap()
 }
 
 /// Returns the problem of optimising a metric on the rows of a dataset. `is_streamed` reads the rows for every job.
-pub fn problem<'a>(
+pub(crate) fn problem<'a>(
     source: &'a LabelledData,
     metric: &str,
     convention: &str,
@@ -56,7 +56,7 @@ pub fn problem<'a>(
 }
 
 /// Evaluates documents query by query, with plain loops.
-pub struct NaiveQueries {
+pub(crate) struct NaiveQueries {
     /// The documents of each query: labels and normalised features.
     queries: Vec<Vec<(f32, [f64; FEATURES])>>,
     metric: Metric,
@@ -65,7 +65,7 @@ pub struct NaiveQueries {
 
 impl NaiveQueries {
     /// Groups documents by query.
-    pub fn new(documents: &[Document], metric: &str, convention: &str) -> Self {
+    pub(crate) fn new(documents: &[Document], metric: &str, convention: &str) -> Self {
         let mut queries = vec![Vec::new(); documents.last().map_or(0, |last| last.query + 1)];
         for (document, features) in documents.iter().zip(normalised(documents, "query")) {
             queries[document.query].push((document.label as f32, features));
@@ -74,7 +74,7 @@ impl NaiveQueries {
     }
 
     /// Returns the metric of each query, or `None` if it does not count.
-    pub fn values(&self, weights: &[f64]) -> Vec<Option<f64>> {
+    pub(crate) fn values(&self, weights: &[f64]) -> Vec<Option<f64>> {
         let of_query = |query: &Vec<(f32, [f64; FEATURES])>| {
             let labels: Vec<f32> = query.iter().map(|(label, _)| *label).collect();
             let score = |(_, features): &(f32, [f64; FEATURES])| -> f64 {
@@ -88,7 +88,7 @@ impl NaiveQueries {
     }
 
     /// Returns the mean of the metric over the queries that count.
-    pub fn mean(&self, weights: &[f64]) -> f64 {
+    pub(crate) fn mean(&self, weights: &[f64]) -> f64 {
         let values: Vec<f64> = self.values(weights).into_iter().flatten().collect();
         values.iter().sum::<f64>() / values.len() as f64
     }

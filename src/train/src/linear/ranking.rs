@@ -37,7 +37,7 @@ impl RankingTarget {
 
 /// What some rows keep between jobs that rank them.
 #[derive(Default)]
-pub struct RankingCache {
+pub(super) struct RankingCache {
     /// The metric to optimise, by partition.
     metric: OnceLock<Vec<Prepared>>,
     /// The rankings at the last point.
@@ -53,7 +53,7 @@ struct RankedPoint {
 }
 
 /// The documents of a query, ranked by a linear function.
-pub struct RankedDocuments {
+pub(crate) struct RankedDocuments {
     /// The scores, in input order.
     pub scores: Vec<f64>,
     /// The documents in ranked order. Documents with equal scores are in input order.
@@ -62,7 +62,7 @@ pub struct RankedDocuments {
 
 /// A query among the rows of some partitions.
 #[derive(Debug, Clone)]
-pub struct QueryPlace {
+pub(crate) struct QueryPlace {
     /// Number of the partition among those of the rows.
     pub partition: usize,
     /// Number of the query in its partition.
@@ -72,7 +72,7 @@ pub struct QueryPlace {
 }
 
 /// The rows of a share with everything that jobs of rankers need.
-pub struct RankingRows<'a> {
+pub(crate) struct RankingRows<'a> {
     rows: &'a LinearRows,
     target: &'a RankingTarget,
     normalisers: Vec<FeatureNormaliser>,
@@ -83,7 +83,7 @@ pub struct RankingRows<'a> {
 
 impl<'a> RankingRows<'a> {
     /// Prepares rows for ranking.
-    pub fn new(rows: &'a LinearRows, target: &'a RankingTarget) -> Result<Self> {
+    pub(crate) fn new(rows: &'a LinearRows, target: &'a RankingTarget) -> Result<Self> {
         let metric = match rows.ranking.metric.get() {
             Some(metric) => metric,
             None => {
@@ -111,17 +111,17 @@ impl<'a> RankingRows<'a> {
     }
 
     /// Returns the metric to optimise, as prepared for the partition of a query.
-    pub fn metric(&self, query: &QueryPlace) -> &Prepared {
+    pub(crate) fn metric(&self, query: &QueryPlace) -> &Prepared {
         &self.metric[query.partition]
     }
 
     /// Returns the labels of a query.
-    pub fn labels(&self, query: &QueryPlace) -> &[f32] {
+    pub(crate) fn labels(&self, query: &QueryPlace) -> &[f32] {
         &self.rows.rows[query.partition].labels[query.rows.clone()]
     }
 
     /// Writes the normalised values of a feature of the plan to `column`.
-    pub fn column(&self, query: &QueryPlace, feature: usize, column: &mut Vec<f64>) {
+    pub(crate) fn column(&self, query: &QueryPlace, feature: usize, column: &mut Vec<f64>) {
         let place = self.target.plan.features[feature].feature as usize;
         let values = &self.rows.values[query.partition][place][query.rows.clone()];
         column.resize(values.len(), 0.0);
@@ -129,7 +129,7 @@ impl<'a> RankingRows<'a> {
     }
 
     /// Returns the rankings of all queries by the function with these weights.
-    pub fn ranked(&self, weights: &[f64]) -> impl std::ops::Deref<Target = [RankedDocuments]> + use<> {
+    pub(crate) fn ranked(&self, weights: &[f64]) -> impl std::ops::Deref<Target = [RankedDocuments]> + use<> {
         struct Queries(Arc<RankedPoint>);
         impl std::ops::Deref for Queries {
             type Target = [RankedDocuments];
@@ -160,7 +160,7 @@ impl<'a> RankingRows<'a> {
     }
 
     /// Returns the value of the metric for a ranked query. `None` if the query does not count.
-    pub fn value(
+    pub(crate) fn value(
         &self,
         query: &QueryPlace,
         ranked: &RankedDocuments,
@@ -171,7 +171,7 @@ impl<'a> RankingRows<'a> {
 
     /// Returns the value of the metric for each query and each feature as the score, query by query. NaN if the query
     /// does not count.
-    pub fn feature_values(&self) -> &'a [f64] {
+    pub(crate) fn feature_values(&self) -> &'a [f64] {
         self.rows.ranking.features.get_or_init(|| {
             let features = self.target.plan.features.len();
             let of_query = |(column, buffers): &mut (Vec<f64>, RankBuffers), query: &QueryPlace| {
@@ -189,7 +189,7 @@ impl<'a> RankingRows<'a> {
     }
 
     /// Returns the metrics that are logged, for the function with these weights.
-    pub fn means(&self, weights: &[f64]) -> Vec<Mean> {
+    pub(crate) fn means(&self, weights: &[f64]) -> Vec<Mean> {
         let mut partitions: Vec<Vec<f64>> = vec![Vec::new(); self.rows.rows.len()];
         for (query, ranked) in self.queries.iter().zip(&*self.ranked(weights)) {
             partitions[query.partition].extend_from_slice(&ranked.scores);

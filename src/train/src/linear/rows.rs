@@ -199,7 +199,7 @@ fn weight_of(rows: &LabelledRows, row: usize) -> f64 {
 }
 
 /// Returns the weight of a query, which is the mean of those of its rows.
-pub fn query_weight(rows: &LabelledRows, query: Range<usize>) -> f64 {
+pub(super) fn query_weight(rows: &LabelledRows, query: Range<usize>) -> f64 {
     let count = query.len().max(1) as f64;
     query.map(|row| weight_of(rows, row)).sum::<f64>() / count
 }

@@ -11,7 +11,7 @@ use planetree_data::source::LabelledData;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rows of a training run, which jobs run on.
-pub enum LinearJobs<'a> {
+pub(crate) enum LinearJobs<'a> {
     /// The rows are in memory.
     Memory {
         /// The datasets.
@@ -41,12 +41,12 @@ pub enum LinearJobs<'a> {
 
 impl<'a> LinearJobs<'a> {
     /// Runs jobs on the processes of a backend. `member` is the index of the part in its stage.
-    pub fn remote(backend: &'a dyn Backend, member: usize, snapshot: LinearSnapshot) -> Self {
+    pub(crate) fn remote(backend: &'a dyn Backend, member: usize, snapshot: LinearSnapshot) -> Self {
         LinearJobs::Remote { backend, member, snapshot, is_first: AtomicBool::new(true) }
     }
 
     /// Runs a job on all rows.
-    pub fn run<J>(&self, job: &J) -> Result<J::Partial>
+    pub(crate) fn run<J>(&self, job: &J) -> Result<J::Partial>
     where
         J: Job<Data = LabelledData, State = LinearRows, Snapshot = LinearSnapshot>,
     {

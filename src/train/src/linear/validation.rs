@@ -8,7 +8,7 @@ use planetree_model::family::{Family, RowValues};
 use planetree_model::model::{LinearFunction, ModelFeature};
 
 /// The validation sets of a linear function, with the scores that training started from.
-pub struct LinearValidation {
+pub(crate) struct LinearValidation {
     /// The features of the model.
     features: Vec<ModelFeature>,
     sets: Vec<ValidationSet>,
@@ -16,7 +16,7 @@ pub struct LinearValidation {
 
 impl LinearValidation {
     /// Takes the validation sets of a stage, with the scores that they start from, if there are any.
-    pub fn new(context: &StageContext<'_>, start: Vec<Scores>) -> Self {
+    pub(crate) fn new(context: &StageContext<'_>, start: Vec<Scores>) -> Self {
         let mut start = start.into_iter();
         let sets = context.validation.iter().map(|set| {
             let start = start.next().unwrap_or_else(|| Scores::constant(set.rows(), 0.0));
@@ -26,7 +26,7 @@ impl LinearValidation {
     }
 
     /// Returns the scores of a validation set.
-    pub fn scores(&self, function: &LinearFunction, set: usize) -> Result<Scores> {
+    pub(crate) fn scores(&self, function: &LinearFunction, set: usize) -> Result<Scores> {
         let (scorer, set) = (function.scorer(&self.features, Level::new()), &self.sets[set]);
         let mut scores = set.by_query(|values, width| {
             let mut scores = vec![0.0; values.len() / width.max(1)];
@@ -38,7 +38,7 @@ impl LinearValidation {
     }
 
     /// Returns the values to log after a round. `means` are the metrics of the training rows.
-    pub fn log(&self, function: &LinearFunction, means: &[Mean], round: u32) -> Result<Vec<LogValue>> {
+    pub(crate) fn log(&self, function: &LinearFunction, means: &[Mean], round: u32) -> Result<Vec<LogValue>> {
         let mut values: Vec<LogValue> = LogValue::of_means("train", means).collect();
         for (number, set) in self.sets.iter().enumerate() {
             let scores = self.scores(function, number)?;

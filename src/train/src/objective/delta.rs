@@ -26,7 +26,7 @@ pub struct DeltaColumns {
 }
 
 /// Computes how much a metric changes when two documents are swapped.
-pub trait Delta: Copy {
+pub(super) trait Delta: Copy {
     /// Returns the magnitudes of the changes when the document at rank `i` is swapped with each of the documents at the
     /// [`LANES`] ranks from `j` on, where `j` > `i`.
     fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S>;
@@ -34,19 +34,19 @@ pub trait Delta: Copy {
 
 /// A delta of 1 for all pairs, so that they have equal weights.
 #[derive(Debug, Clone, Copy)]
-pub struct UnitDelta;
+pub(super) struct UnitDelta;
 
 /// Delta of NDCG: the difference of the gains times the difference of the discounts, divided by the ideal DCG.
 #[derive(Debug, Clone, Copy)]
-pub struct NdcgDelta;
+pub(super) struct NdcgDelta;
 
 /// Delta of ERR (Chapelle et al. 2009). The terms between the two ranks all change by the same ratio.
 #[derive(Debug, Clone, Copy)]
-pub struct ErrDelta;
+pub(super) struct ErrDelta;
 
 /// Delta of average precision over the whole list.
 #[derive(Debug, Clone, Copy)]
-pub struct ApDelta;
+pub(super) struct ApDelta;
 
 impl Delta for UnitDelta {
     #[inline(always)]

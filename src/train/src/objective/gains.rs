@@ -5,7 +5,7 @@ use planetree_data::source::LabelledRows;
 use planetree_metric::Gain;
 
 /// Rejects labels whose gain is undefined, negative or above 1e30.
-pub fn check_gains(gain: &Gain, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+pub(crate) fn check_gains(gain: &Gain, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
     let unfit = |label: &&f32| !gain.fits(**label) || gain.of(**label) < 0.0;
     match rows.iter().flat_map(|rows| &rows.labels).find(unfit) {
         None => Ok(()),

@@ -6,7 +6,7 @@ use super::{Gradients, Objective, Query, QueryBuffers};
 
 /// The ListNet objective.
 #[derive(Debug)]
-pub struct ListNet;
+pub(super) struct ListNet;
 
 impl Objective for ListNet {
     fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {

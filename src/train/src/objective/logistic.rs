@@ -5,12 +5,12 @@ use planetree_data::source::LabelledRows;
 
 /// Log loss, in which a document with score s is relevant with probability 1/(1 + e^-s).
 #[derive(Debug)]
-pub struct Logistic {
+pub(super) struct Logistic {
     relevant_from: f32,
 }
 
 impl Logistic {
-    pub fn new(relevant_from: f32) -> Self {
+    pub(super) fn new(relevant_from: f32) -> Self {
         Logistic { relevant_from }
     }
 }

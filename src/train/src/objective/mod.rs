@@ -28,7 +28,7 @@ mod tests;
 
 pub(crate) use gains::check_gains;
 pub use ranked::QueryBuffers;
-pub use unbiased::PositionLosses;
+pub(crate) use unbiased::PositionLosses;
 
 use crate::config::{ObjectiveParameters, PairwiseLoss};
 use planetree_base::error::Error;

@@ -6,7 +6,7 @@ use super::ranked::RankedColumns;
 use super::{Gradients, Query, QueryBuffers};
 
 /// Two documents of a query, identified by their ranks.
-pub struct RankedPair {
+pub(super) struct RankedPair {
     /// Rank of the document with the higher label.
     pub high: usize,
     /// Rank of the document with the lower label.
@@ -18,7 +18,7 @@ pub struct RankedPair {
 }
 
 /// Computes the gradients and hessians of a query. `weigh` returns the final weight of each pair.
-pub fn pair_by_pair<L: PairLoss>(
+pub(super) fn pair_by_pair<L: PairLoss>(
     weights: &PairWeights,
     loss: L,
     query: &Query<'_>,

@@ -6,7 +6,7 @@ use fearless_simd::{Bytes, Level, Select, Simd, SimdBase, dispatch, u32x8};
 /// A loss as a function of x, which is the score of the document with the higher label minus the score of the other
 /// document. Derivatives are returned as numerators and denominator, so that the caller can combine the division with
 /// another one.
-pub trait PairLoss: Copy {
+pub(super) trait PairLoss: Copy {
     /// Returns the derivatives at x: the negative first derivative is `first / below`, the second is `second /
     /// below^2`.
     fn derivatives<S: Simd>(self, x: F32Lanes<S>) -> Derivatives<S>;
@@ -22,7 +22,7 @@ pub trait PairLoss: Copy {
 }
 
 /// Derivatives of a loss as two numerators and a shared denominator.
-pub struct Derivatives<S: Simd> {
+pub(super) struct Derivatives<S: Simd> {
     pub first: F32Lanes<S>,
     pub second: F32Lanes<S>,
     pub below: F32Lanes<S>,
@@ -30,7 +30,7 @@ pub struct Derivatives<S: Simd> {
 
 /// The RankNet loss, log(1 + e^(-sigma x)) (Burges 2010, section 2).
 #[derive(Debug, Clone, Copy)]
-pub struct LogisticLoss {
+pub(super) struct LogisticLoss {
     pub sigma: f32,
 }
 
@@ -49,7 +49,7 @@ impl PairLoss for LogisticLoss {
 
 /// The GBRANK loss, max(0, margin - x)^2 / 2 (Tyree et al. 2011, eq. 2).
 #[derive(Debug, Clone, Copy)]
-pub struct HingeLoss {
+pub(super) struct HingeLoss {
     pub margin: f32,
 }
 
@@ -66,7 +66,7 @@ impl PairLoss for HingeLoss {
 /// Computes e^x with additions and multiplications only, so that it vectorises and gives the same result on every
 /// machine. x is clamped to -80..80, where the relative error is below 3e-7.
 #[inline(always)]
-pub fn exp<S: Simd>(x: F32Lanes<S>) -> F32Lanes<S> {
+pub(super) fn exp<S: Simd>(x: F32Lanes<S>) -> F32Lanes<S> {
     /// Adding this number rounds the sum to an integer, which is then in the lowest bits. Subtracting it again leaves
     /// the rounded number.
     const ROUND: f32 = 12_582_912.0;

@@ -10,7 +10,7 @@ use planetree_metric::{Convention, Discount, Metric, Threshold, satisfies};
 
 /// Rules by which the pairs of a query are selected and weighted.
 #[derive(Debug, Clone)]
-pub struct PairWeights {
+pub(super) struct PairWeights {
     /// Metric whose deltas weight the pairs; `None` for equal weights.
     pub metric: Option<Metric>,
     convention: Convention,
@@ -33,7 +33,7 @@ fn metric_of(parameters: &PairwiseParameters) -> Option<Metric> {
 }
 
 impl PairWeights {
-    pub fn new(parameters: &PairwiseParameters) -> Self {
+    pub(super) fn new(parameters: &PairwiseParameters) -> Self {
         PairWeights {
             metric: metric_of(parameters),
             convention: Convention {
@@ -47,7 +47,7 @@ impl PairWeights {
     }
 
     /// Rejects labels without a valid gain if the metric sums gains.
-    pub fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+    pub(super) fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
         match self.metric {
             None | Some(Metric::Err(_) | Metric::Map(None)) => Ok(()),
             Some(_) => check_gains(&self.convention.gain, rows),
@@ -55,7 +55,7 @@ impl PairWeights {
     }
 
     /// Returns 1 over the ideal DCG of a query if the metric is NDCG, otherwise 0.
-    pub fn label_constant(&self, labels: &[f32]) -> f32 {
+    pub(super) fn label_constant(&self, labels: &[f32]) -> f32 {
         let Some(Metric::Ndcg(depth)) = self.metric else { return 0.0 };
         let mut gains: Vec<f64> = labels.iter().map(|label| self.convention.gain.of(*label)).collect();
         gains.sort_unstable_by(|one, other| other.total_cmp(one));
@@ -66,7 +66,7 @@ impl PairWeights {
 
     /// Fills the columns from which [`PairWeights::delta`] computes the metric's change in closed form. Metrics without
     /// a closed form need no columns.
-    pub fn fill(&self, label_constant: f32, ranked: &RankedColumns, columns: &mut DeltaColumns) {
+    pub(super) fn fill(&self, label_constant: f32, ranked: &RankedColumns, columns: &mut DeltaColumns) {
         match self.metric {
             Some(Metric::Ndcg(depth)) => {
                 columns.of_ndcg(ranked, |label| self.convention.gain.of(label), depth, label_constant);
@@ -83,7 +83,7 @@ impl PairWeights {
 
     /// Returns how much the metric changes when the documents at ranks `i` and `j` are swapped. [`PairWeights::fill`]
     /// must have been called for this query.
-    pub fn delta(&self, columns: &DeltaColumns, ranked: &RankedColumns, i: usize, j: usize) -> f32 {
+    pub(super) fn delta(&self, columns: &DeltaColumns, ranked: &RankedColumns, i: usize, j: usize) -> f32 {
         match self.metric {
             None => 1.0,
             Some(Metric::Ndcg(_)) => {
@@ -100,7 +100,7 @@ impl PairWeights {
     }
 
     /// Returns the normalisation factor for a query whose gradient magnitudes sum to `total`.
-    pub fn factor(&self, total: f32) -> f32 {
+    pub(super) fn factor(&self, total: f32) -> f32 {
         if self.normalised && total > 0.0 {
             (libm::log2(1.0 + f64::from(total)) / f64::from(total)) as f32
         } else {
@@ -110,7 +110,7 @@ impl PairWeights {
 
     /// Returns the offset that is added to a pair's score distance before the pair weight is divided by it; `None` if
     /// weights are not divided.
-    pub fn distance(&self, ranked: &RankedColumns) -> Option<f32> {
+    pub(super) fn distance(&self, ranked: &RankedColumns) -> Option<f32> {
         let apart = ranked.len() > 1 && ranked.scores[ranked.len() - 1] < 0.0;
         (self.normalised && apart).then_some(0.01)
     }

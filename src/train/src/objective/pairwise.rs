@@ -13,7 +13,7 @@ use planetree_metric::Metric;
 
 /// A pairwise objective, which consists of a pair loss and pair weights.
 #[derive(Debug)]
-pub struct Pairwise {
+pub(super) struct Pairwise {
     loss: PairLossKind,
     weights: PairWeights,
     level: Level,
@@ -26,7 +26,7 @@ enum PairLossKind {
 }
 
 impl Pairwise {
-    pub fn new(parameters: &PairwiseParameters) -> Self {
+    pub(super) fn new(parameters: &PairwiseParameters) -> Self {
         let loss = match parameters.loss {
             config::PairwiseLoss::Hinge { margin } => {
                 PairLossKind::Hinge(HingeLoss { margin: margin as f32 })

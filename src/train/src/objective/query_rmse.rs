@@ -5,7 +5,7 @@ use super::{Gradients, Objective, Query, QueryBuffers};
 
 /// The query-level RMSE objective.
 #[derive(Debug)]
-pub struct QueryRmse;
+pub(super) struct QueryRmse;
 
 impl Objective for QueryRmse {
     fn gradients(&self, query: &Query<'_>, _buffers: &mut QueryBuffers, out: Gradients<'_>) {

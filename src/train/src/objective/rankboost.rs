@@ -16,7 +16,7 @@ use super::{Gradients, Objective, Query, QueryBuffers};
 
 /// The RankBoost objective.
 #[derive(Debug)]
-pub struct RankBoost;
+pub(super) struct RankBoost;
 
 impl Objective for RankBoost {
     fn gradients(&self, query: &Query<'_>, _buffers: &mut QueryBuffers, out: Gradients<'_>) {

@@ -6,14 +6,14 @@ use fearless_simd::{Simd, SimdBase};
 
 /// Vector width: the number of documents that are compared with one document at a time. It is the same on every
 /// machine, so that numbers are always added in the same order.
-pub const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// A vector of [`LANES`] numbers.
-pub type F32Lanes<S> = fearless_simd::f32x8<S>;
+pub(super) type F32Lanes<S> = fearless_simd::f32x8<S>;
 
 /// Loads [`LANES`] numbers of a column, starting at index `from`.
 #[inline(always)]
-pub fn lanes<S: Simd>(simd: S, column: &[f32], from: usize) -> F32Lanes<S> {
+pub(super) fn lanes<S: Simd>(simd: S, column: &[f32], from: usize) -> F32Lanes<S> {
     F32Lanes::from_slice(simd, &column[from..from + LANES])
 }
 

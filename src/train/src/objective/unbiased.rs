@@ -37,7 +37,7 @@ impl PositionLosses {
 
 /// RankNet or LambdaRank on clicks, corrected for position bias.
 #[derive(Debug)]
-pub struct Unbiased {
+pub(super) struct Unbiased {
     loss: LogisticLoss,
     weights: PairWeights,
     /// Exponent that turns relative losses into propensities: 1/(1 + `bias_norm`).
@@ -49,7 +49,7 @@ pub struct Unbiased {
 }
 
 impl Unbiased {
-    pub fn new(parameters: &PairwiseParameters, sigma: f64, bias_norm: f64) -> Self {
+    pub(super) fn new(parameters: &PairwiseParameters, sigma: f64, bias_norm: f64) -> Self {
         Unbiased {
             loss: LogisticLoss { sigma: sigma as f32 },
             weights: PairWeights::new(parameters),

@@ -11,12 +11,12 @@ const OF_GAINS: u64 = 0x6E69_6147;
 
 /// The XE-NDCG objective, a cross-entropy surrogate for NDCG.
 #[derive(Debug)]
-pub struct XeNdcg {
+pub(super) struct XeNdcg {
     seed: u64,
 }
 
 impl XeNdcg {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         XeNdcg { seed }
     }
 }

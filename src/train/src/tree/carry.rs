@@ -19,7 +19,7 @@ use planetree_base::error::Result;
 use rayon::prelude::*;
 
 /// Root histogram of the next tree.
-pub struct CarriedRoot<C> {
+pub(crate) struct CarriedRoot<C> {
     /// Cells of all groups, summed over all rows.
     pub histogram: NodeHistogram<C>,
     /// Quantisation scale of the gradients.
@@ -28,7 +28,7 @@ pub struct CarriedRoot<C> {
 
 /// Returns whether keeping the leaf histograms of trees with these limits costs much less time and memory than
 /// scanning the rows.
-pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
+pub(crate) fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     let by_depth = if limits.depth > 40 { u64::MAX } else { 1 << limits.depth };
     let leaves = match limits.order {
         Order::Levels => by_depth,
@@ -78,7 +78,7 @@ impl<C: Cell> CarriedRoot<C> {
     /// Derives the root histogram of the next tree. `units` contains, for each leaf of `tree`, the units that are
     /// subtracted from the gradients of the leaf's rows. The quantised gradients in `rows` are overwritten. Returns
     /// `None` if all rows must be scanned instead.
-    pub fn after(
+    pub(crate) fn after(
         tree: &GrownTree,
         units: &[i64],
         mut kept: KeptHistograms<C>,

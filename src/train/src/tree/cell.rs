@@ -111,7 +111,7 @@ pub fn whole(value: f64) -> f64 {
 /// Converts an integer within 52 bits, including the sign, to the equal float. Unlike `as f64`, this vectorises. Sums
 /// over rows are within 47 bits, see [`Scale::gradient_bits`].
 #[inline(always)]
-pub fn exact(whole: i64) -> f64 {
+pub(super) fn exact(whole: i64) -> f64 {
     f64::from_bits((whole.wrapping_add(MAGIC.to_bits() as i64)) as u64) - MAGIC
 }
 

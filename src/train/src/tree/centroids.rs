@@ -18,7 +18,7 @@ pub struct Centroid {
 
 /// Streaming histogram with at most b bins, in ascending order of their centres.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StreamingHistogram {
+pub(super) struct StreamingHistogram {
     most: usize,
     bins: Vec<Bin>,
     /// Distances between the centres of neighbouring bins.
@@ -27,7 +27,7 @@ pub struct StreamingHistogram {
 
 /// A bin while a histogram is built.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bin {
+pub(super) struct Bin {
     /// p: `moment` divided by `count`.
     centre: f64,
     /// p * m: sum of the values. Bins are merged by adding it, so that the rounding errors of means do not add up.
@@ -67,7 +67,7 @@ impl Bin {
 }
 
 /// Neighbouring values that are inserted together if possible.
-pub trait ValueBlock: Sized {
+pub(super) trait ValueBlock: Sized {
     /// Returns a number that no value of the block exceeds.
     fn largest(&self) -> f64;
 
@@ -111,7 +111,7 @@ impl LastBin {
 
 /// Count and sum of targets over all values up to a split point s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Cumulative {
+pub(super) struct Cumulative {
     /// m_s: number of values, or their total weight.
     pub count: f64,
     /// l_s: sum of the targets.
@@ -120,12 +120,12 @@ pub struct Cumulative {
 
 impl StreamingHistogram {
     /// Creates an empty histogram with at most `most` bins.
-    pub fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
     }
 
     /// Creates a histogram from bins in ascending order of their centres.
-    pub fn of_bins(most: usize, bins: &[Centroid]) -> Self {
+    pub(super) fn of_bins(most: usize, bins: &[Centroid]) -> Self {
         let mut histogram = Self::new(most);
         histogram.bins.extend(bins.iter().map(|bin| Bin::of(*bin)));
         let pairs = histogram.bins.windows(2);
@@ -134,13 +134,13 @@ impl StreamingHistogram {
     }
 
     /// Returns the bins in ascending order of their centres.
-    pub fn bins(&self) -> Vec<Centroid> {
+    pub(super) fn bins(&self) -> Vec<Centroid> {
         let centroid = |bin: &Bin| Centroid { centre: bin.centre, count: bin.count, sum: bin.sum };
         self.bins.iter().map(centroid).collect()
     }
 
     /// Inserts a bin. If there are then too many bins, the two nearest are merged (eq. 10 and 11).
-    pub fn insert(&mut self, bin: Centroid) {
+    pub(super) fn insert(&mut self, bin: Centroid) {
         let bin = Bin::of(bin);
         let place = match self.bins.last() {
             Some(last) if last.centre < bin.centre => self.bins.len(),
@@ -191,7 +191,7 @@ impl StreamingHistogram {
     /// each other is added to that bin at once, and so is a block of values if its largest one is as near. `reach` is
     /// the largest magnitude of all values.
     #[inline(always)]
-    pub fn insert_ascending(&mut self, blocks: impl Iterator<Item = impl ValueBlock>, reach: f64) {
+    pub(super) fn insert_ascending(&mut self, blocks: impl Iterator<Item = impl ValueBlock>, reach: f64) {
         let slack = reach * MARGIN;
         let mut last = self.last_bin(slack);
         for block in blocks {
@@ -263,7 +263,7 @@ impl StreamingHistogram {
     }
 
     /// Inserts the bins of another histogram one by one.
-    pub fn merge(&mut self, bins: &[Centroid]) {
+    pub(super) fn merge(&mut self, bins: &[Centroid]) {
         bins.iter().for_each(|bin| self.insert(*bin));
     }
 }
@@ -285,7 +285,7 @@ fn least(gaps: &[f64]) -> f64 {
 }
 
 /// Returns the count and sum over all bins.
-pub fn total_of(bins: &[Centroid]) -> Cumulative {
+pub(super) fn total_of(bins: &[Centroid]) -> Cumulative {
     bins.iter().fold(Cumulative::default(), |total, bin| Cumulative {
         count: total.count + bin.count,
         sum: total.sum + bin.sum,
@@ -295,7 +295,7 @@ pub fn total_of(bins: &[Centroid]) -> Cumulative {
 /// Returns the values that divide the distribution into `parts` parts of equal count, each with the count and sum
 /// below it. The values are estimated by the `uniform` procedure of Ben-Haim and Yom-Tov, the sums by eq. 12 at a
 /// centre and eq. 13 between two centres.
-pub fn quantiles_of(bins: &[Centroid], parts: usize) -> Vec<(f64, Cumulative)> {
+pub(super) fn quantiles_of(bins: &[Centroid], parts: usize) -> Vec<(f64, Cumulative)> {
     let total = total_of(bins).count;
     let mut quantiles: Vec<(f64, Cumulative)> = Vec::with_capacity(parts);
     let mut before = Cumulative::default();

@@ -5,7 +5,7 @@ use super::rows::NodeRows;
 use crate::bins::GroupCodes;
 
 /// Sums of some rows for each code that occurs.
-pub struct CodeSums<C: Cell> {
+pub(super) struct CodeSums<C: Cell> {
     /// One cell per code. All cells are zero between uses.
     cells: Vec<C>,
     /// One bit per code: whether it occurs.
@@ -15,12 +15,18 @@ pub struct CodeSums<C: Cell> {
 
 impl<C: Cell> CodeSums<C> {
     /// Creates sums without any rows.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         CodeSums { cells: Vec::new(), marks: Vec::new(), list: Vec::new() }
     }
 
     /// Adds rows of a node in one partition, for a feature with this many codes.
-    pub fn add(&mut self, count: usize, codes: GroupCodes<'_>, node: NodeRows<'_, C>, count_bits: u32) {
+    pub(super) fn add(
+        &mut self,
+        count: usize,
+        codes: GroupCodes<'_>,
+        node: NodeRows<'_, C>,
+        count_bits: u32,
+    ) {
         if self.cells.len() < count {
             self.cells.resize(count, C::default());
             self.marks.resize(count.div_ceil(64), 0);
@@ -42,7 +48,7 @@ impl<C: Cell> CodeSums<C> {
     }
 
     /// Returns the sums of the codes that occur, in ascending order, and resets them.
-    pub fn drain(&mut self) -> &[(u32, C)] {
+    pub(super) fn drain(&mut self) -> &[(u32, C)] {
         self.list.clear();
         for (place, marks) in self.marks.iter_mut().enumerate() {
             let mut left = std::mem::take(marks);

@@ -33,7 +33,7 @@ struct CodedNode {
 }
 
 /// Converts a split of a model that was trained on these bins. Returns `None` if the split does not match the bins.
-pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
+pub(crate) fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
     let bins = binning.features.get(split.feature as usize)?;
     (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
         feature: split.feature,

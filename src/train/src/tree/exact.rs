@@ -28,7 +28,7 @@ pub struct GroupNodes {
 pub type ValueList<C> = Vec<(u32, C)>;
 
 /// Finds the best of all exact splits. It keeps no state between nodes.
-pub struct ExactSplits;
+pub(crate) struct ExactSplits;
 
 impl<C: Cell> SplitFinder<C> for ExactSplits {
     fn find(

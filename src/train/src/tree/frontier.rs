@@ -5,7 +5,7 @@ use super::split::FoundSplit;
 
 /// A node that can be split, with its best split.
 #[derive(Debug, Clone, Copy)]
-pub struct Ready {
+pub(super) struct Ready {
     /// Index of the node.
     pub node: NodeId,
     /// Best split of the node.
@@ -25,7 +25,7 @@ pub enum Order {
 }
 
 /// The nodes that can be split.
-pub struct Frontier {
+pub(super) struct Frontier {
     order: Order,
     ready: Vec<Ready>,
     leaves: u32,
@@ -33,17 +33,17 @@ pub struct Frontier {
 
 impl Frontier {
     /// Creates the frontier of a new tree, whose only leaf is the root.
-    pub fn new(order: Order) -> Self {
+    pub(super) fn new(order: Order) -> Self {
         Frontier { order, ready: Vec::new(), leaves: 1 }
     }
 
     /// Adds a node that can be split.
-    pub fn push(&mut self, ready: Ready) {
+    pub(super) fn push(&mut self, ready: Ready) {
         self.ready.push(ready);
     }
 
     /// Removes and returns the nodes to split now. The result is empty when the tree is complete.
-    pub fn next(&mut self) -> Vec<Ready> {
+    pub(super) fn next(&mut self) -> Vec<Ready> {
         let batch = match self.order {
             Order::Levels => std::mem::take(&mut self.ready),
             Order::BestFirst { leaves } if self.leaves < leaves => {

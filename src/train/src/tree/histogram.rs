@@ -29,7 +29,7 @@ pub struct WantedNode<C> {
 }
 
 /// Builds the histograms of nodes.
-pub struct HistogramBuilder<'a> {
+pub(super) struct HistogramBuilder<'a> {
     /// The training data.
     pub data: &'a BinnedData,
     /// Number of bits for the count in packed cells.
@@ -50,7 +50,7 @@ struct WorkPiece {
 
 impl HistogramBuilder<'_> {
     /// Builds the histogram of each node.
-    pub fn build<C: Cell>(
+    pub(super) fn build<C: Cell>(
         &self,
         rows: &RowSets<C>,
         nodes: &[WantedNode<C>],
@@ -61,7 +61,7 @@ impl HistogramBuilder<'_> {
     }
 
     /// Builds one histogram for each union of nodes. The sum over the rows of each union is given.
-    pub fn build_unions<C: Cell>(
+    pub(super) fn build_unions<C: Cell>(
         &self,
         rows: &RowSets<C>,
         unions: &[(&[NodeId], C)],
@@ -187,7 +187,7 @@ pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
 
 /// Returns the number of cells to which the rows of a group are added. Unlike the final histogram, they include one
 /// cell per joint code of a joint group.
-pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
+pub(super) fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
     let members = &binning.layout.groups[group];
     match members.kind {
         GroupKind::Joint if C::LANES_AT_A_TIME == LANES => members.blocks() * JOINT_BLOCK,
@@ -204,7 +204,7 @@ pub fn feature_cells(binning: &Binning, group: usize, place: usize) -> Range<usi
 }
 
 /// Converts the cells to which rows were added into the histogram of a group. `total` is the sum over these rows.
-pub fn finish<C: Cell>(binning: &Binning, group: usize, mut cells: Vec<C>, total: C) -> Vec<C> {
+pub(super) fn finish<C: Cell>(binning: &Binning, group: usize, mut cells: Vec<C>, total: C) -> Vec<C> {
     match binning.layout.groups[group].kind {
         GroupKind::Joint => return marginalise(binning, group, &mut cells),
         GroupKind::Sparse => fill_common(binning, group, &mut cells, total),
@@ -287,7 +287,7 @@ fn lane_start<C: Cell>(lane: usize) -> usize {
 }
 
 /// Adds the rows that a node has in one partition to the cells of a feature group.
-pub fn add_rows<C: Cell>(
+pub(super) fn add_rows<C: Cell>(
     codes: GroupCodes<'_>,
     group: &Group,
     node: NodeRows<'_, C>,

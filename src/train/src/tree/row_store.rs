@@ -71,7 +71,7 @@ pub trait RowStore<C: Cell> {
 }
 
 /// Row store in this process.
-pub struct LocalRows<'a, C: Cell> {
+pub(crate) struct LocalRows<'a, C: Cell> {
     /// The training data.
     pub data: &'a BinnedData,
     /// The rows of each node.
@@ -136,12 +136,12 @@ impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
 
 impl<C: Cell> LocalRows<'_, C> {
     /// Returns the sum over the rows of a node.
-    pub fn total(&self, node: NodeId) -> C {
+    pub(crate) fn total(&self, node: NodeId) -> C {
         self.sets.totals.get(&node).copied().unwrap_or_else(|| self.totals(&[node])[0])
     }
 
     /// Returns the sums over those rows of node parts that are in the given pieces of partitions.
-    pub fn part_sums_within(&self, parts: &[NodePart], pieces: &[WorkerPiece]) -> Result<Vec<C>> {
+    pub(crate) fn part_sums_within(&self, parts: &[NodePart], pieces: &[WorkerPiece]) -> Result<Vec<C>> {
         let tasks: Vec<(&NodePart, &WorkerPiece)> =
             parts.iter().flat_map(|part| pieces.iter().map(move |piece| (part, piece))).collect();
         let sums = tasks.par_iter().with_max_len(1).map(|(part, piece)| self.part_sum(part, piece));

@@ -6,7 +6,7 @@ use super::rows::NodeRows;
 use crate::bins::GroupCodes;
 
 /// Collects the rows of a node and returns their sums by code.
-pub struct SortedCells<C: Cell> {
+pub(super) struct SortedCells<C: Cell> {
     /// One cell per code. All cells are zero between uses.
     cells: Vec<C>,
     keys: Vec<u64>,
@@ -15,12 +15,12 @@ pub struct SortedCells<C: Cell> {
 }
 
 impl<C: Cell> SortedCells<C> {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         SortedCells { cells: Vec::new(), keys: Vec::new(), targets: Vec::new(), list: Vec::new() }
     }
 
     /// Adds the rows of a node in one partition.
-    pub fn collect(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
+    pub(super) fn collect(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
         match codes {
             GroupCodes::Bytes(codes) => self.extend(|row| u32::from(codes[row]), node),
             GroupCodes::Words(codes) => self.extend(|row| u32::from(codes[row]), node),
@@ -37,7 +37,7 @@ impl<C: Cell> SortedCells<C> {
     }
 
     /// Returns the sums of the collected rows for a feature with this many codes, and removes the rows.
-    pub fn drain(&mut self, codes: usize, count_bits: u32) -> &[(u32, C)] {
+    pub(super) fn drain(&mut self, codes: usize, count_bits: u32) -> &[(u32, C)] {
         self.list.clear();
         let cell = |key: &u64| C::of(self.targets[*key as u32 as usize], count_bits);
         // A dense histogram is faster than sorting unless there are many more codes than rows.

@@ -11,19 +11,19 @@ use planetree_base::error::Result;
 use rayon::prelude::*;
 
 /// Finds the best splits between bins for the nodes of one tree.
-pub struct StaticBins<C> {
+pub(crate) struct StaticBins<C> {
     histograms: KeptHistograms<C>,
 }
 
 impl<C> StaticBins<C> {
     /// Creates a finder that uses and updates the given histograms.
-    pub fn new(histograms: KeptHistograms<C>) -> Self {
+    pub(crate) fn new(histograms: KeptHistograms<C>) -> Self {
         StaticBins { histograms }
     }
 }
 
 /// Returns the best split of every node, in order, from the node's histogram.
-pub fn find_in_histograms<C: Cell>(
+pub(super) fn find_in_histograms<C: Cell>(
     context: &GrowContext<'_>,
     kept: &mut KeptHistograms<C>,
     rows: &mut dyn RowStore<C>,

@@ -33,7 +33,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Finds splits at quantiles of streaming histograms.
-pub struct StreamingSplits<C: Cell> {
+pub(crate) struct StreamingSplits<C: Cell> {
     rules: StreamingRules,
     bounds: Arc<WorkerBounds>,
     /// Sums of a single worker, for grouped values.
@@ -55,7 +55,11 @@ pub struct StreamingRules {
 
 impl<C: Cell> StreamingSplits<C> {
     /// Creates a finder for one tree that uses and updates the given histograms. `bounds` are the rows of workers.
-    pub fn new(rules: StreamingRules, bounds: Arc<WorkerBounds>, histograms: KeptHistograms<C>) -> Self {
+    pub(crate) fn new(
+        rules: StreamingRules,
+        bounds: Arc<WorkerBounds>,
+        histograms: KeptHistograms<C>,
+    ) -> Self {
         StreamingSplits { rules, bounds, histograms, values: ValueSums::default() }
     }
 }

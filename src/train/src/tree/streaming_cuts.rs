@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A candidate split of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CandidateCut {
+pub(super) struct CandidateCut {
     /// The split, with its approximate gain.
     pub split: FoundSplit,
     /// Approximate count on the smaller side, or weight if rows have weights.
@@ -30,7 +30,7 @@ pub struct NodePart {
 
 /// Returns the best candidate of each node that leaves enough rows on both sides. `candidates` has the candidates of
 /// each feature group, by node. Ties go to the feature with the lower index, then to the lower threshold.
-pub fn choose<C: Cell>(
+pub(super) fn choose<C: Cell>(
     context: &GrowContext<'_>,
     rows: &mut dyn RowStore<C>,
     wanted: &[OpenNode<C>],

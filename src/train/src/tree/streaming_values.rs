@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Sums by code that are kept while a tree is grown.
-pub struct ValueSums<C: Cell> {
+pub(super) struct ValueSums<C: Cell> {
     /// For each node, the cells of each feature group, if they are kept.
     kept: HashMap<NodeId, Vec<Option<Vec<C>>>>,
     kept_bytes: usize,
@@ -39,7 +39,7 @@ type Found<C> = (Option<FoundSplit>, Option<Vec<C>>);
 
 impl<C: Cell> ValueSums<C> {
     /// Returns the best split of every node, in the order of `siblings`.
-    pub fn find(
+    pub(super) fn find(
         &mut self,
         rules: &StreamingRules,
         context: &GrowContext<'_>,

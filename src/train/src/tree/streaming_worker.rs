@@ -196,7 +196,9 @@ impl<C: Cell> ValueBlock for ListBlock<'_, C> {
 }
 
 /// Merges the histograms of a feature group over two neighbouring ranges of workers.
-pub fn merge_histograms(most: usize) -> impl FnMut(NodeHistograms, NodeHistograms) -> Result<NodeHistograms> {
+pub(crate) fn merge_histograms(
+    most: usize,
+) -> impl FnMut(NodeHistograms, NodeHistograms) -> Result<NodeHistograms> {
     move |left, right| {
         let fits = |(left, right): (&Vec<_>, &Vec<_>)| left.len() == right.len();
         if left.len() != right.len() || !left.iter().zip(&right).all(fits) {
@@ -280,7 +282,7 @@ fn split_missing<'a, C>(list: &'a [(u32, C)], bins: &FeatureBins) -> (&'a [(u32,
 }
 
 /// Sums rows of one node by code, for all features of a group.
-pub struct GroupSummer<'a, C: Cell> {
+pub(super) struct GroupSummer<'a, C: Cell> {
     data: &'a BinnedData,
     count_bits: u32,
     group: usize,
@@ -292,7 +294,7 @@ pub struct GroupSummer<'a, C: Cell> {
 
 impl<'a, C: Cell> GroupSummer<'a, C> {
     /// Creates sums without any rows.
-    pub fn new(data: &'a BinnedData, count_bits: u32, group: usize) -> Self {
+    pub(super) fn new(data: &'a BinnedData, count_bits: u32, group: usize) -> Self {
         let binning = &data.binning;
         let cells = match binning.layout.groups[group].kind {
             GroupKind::Column(_) => Vec::new(),
@@ -303,7 +305,7 @@ impl<'a, C: Cell> GroupSummer<'a, C> {
     }
 
     /// Adds rows of the node in one partition.
-    pub fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
+    pub(super) fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
         let group = &self.data.binning.layout.groups[self.group];
         if let GroupKind::Column(_) = group.kind {
             let count = self.data.binning.features[group.features[0] as usize].codes();
@@ -315,7 +317,7 @@ impl<'a, C: Cell> GroupSummer<'a, C> {
     }
 
     /// Passes the sums of each feature to `take`, in ascending order of the codes that occur, and resets them.
-    pub fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
+    pub(super) fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
         let binning = &self.data.binning;
         let members = &binning.layout.groups[self.group];
         if let GroupKind::Column(_) = members.kind {

@@ -7,8 +7,8 @@
 mod read;
 mod write;
 
-pub use read::{import, is_likely};
-pub use write::{export, is_ours};
+pub(super) use read::{import, is_likely};
+pub(super) use write::{export, is_ours};
 
 /// Key for a list of feature indices, one for each list of categories in `pandas_categorical`. LightGBM ignores this
 /// key, because it assigns the lists to the DataFrame columns of type `category`, in order.

@@ -12,7 +12,7 @@ use std::str::FromStr;
 const VERSION: u32 = 4;
 
 /// Returns whether a file looks like LightGBM's text format.
-pub fn is_likely(bytes: &[u8]) -> bool {
+pub(crate) fn is_likely(bytes: &[u8]) -> bool {
     ["tree\n", "tree\r\n"].iter().any(|start| bytes.starts_with(start.as_bytes()))
 }
 
@@ -20,7 +20,7 @@ pub fn is_likely(bytes: &[u8]) -> bool {
 type TextSection<'a> = HashMap<&'a str, &'a str>;
 
 /// Reads a model.
-pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Err(invalid("the file is not UTF-8 text")) };
     let mut lines = text.lines();
     if lines.next() != Some("tree") {

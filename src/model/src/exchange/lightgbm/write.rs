@@ -13,7 +13,7 @@ use std::fmt::{Display, Write};
 const NO_PARAMETERS: &str = "parameters:\nend of parameters\n\n";
 
 /// Returns whether a file was written by [`export`].
-pub fn is_ours(bytes: &[u8]) -> bool {
+pub(crate) fn is_ours(bytes: &[u8]) -> bool {
     let Some(body) = bytes.strip_suffix(b"\n") else { return false };
     let last = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let (before, last) = body.split_at(last);
@@ -23,7 +23,7 @@ pub fn is_ours(bytes: &[u8]) -> bool {
 }
 
 /// Writes a model.
-pub fn export(model: &Model) -> ExportedModel {
+pub(crate) fn export(model: &Model) -> ExportedModel {
     let folded = folded(model);
     let mut notes = Vec::new();
     let losses = folded.losses(model, "LightGBM", "add it to LightGBM's predictions");

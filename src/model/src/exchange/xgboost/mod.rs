@@ -8,8 +8,9 @@
 mod read;
 mod write;
 
-pub use read::{binary_format_error, import, is_likely};
-pub use write::{export, is_ours};
+pub(crate) use read::binary_format_error;
+pub(super) use read::{import, is_likely};
+pub(super) use write::{export, is_ours};
 
 use serde::{Deserialize, Serialize};
 

@@ -65,14 +65,14 @@ struct BoosterTrees {
 }
 
 /// Returns whether a file looks like XGBoost's JSON format.
-pub fn is_likely(bytes: &[u8]) -> bool {
+pub(crate) fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(start, key.as_bytes()).is_some();
     start.first() == Some(&b'{') && start.get(1) != Some(&b'L') && has("\"learner\"")
 }
 
 /// Returns the error for a file in one of XGBoost's binary formats, or `None` for any other file.
-pub fn binary_format_error(bytes: &[u8]) -> Option<ImportError> {
+pub(crate) fn binary_format_error(bytes: &[u8]) -> Option<ImportError> {
     let has = |key: &[u8]| memchr::memmem::find(&bytes[..bytes.len().min(1 << 20)], key).is_some();
     // In UBJSON, the length of a name precedes the name. The older binary format starts with a signature.
     let is_binary = bytes.starts_with(b"binf")
@@ -87,7 +87,7 @@ pub fn binary_format_error(bytes: &[u8]) -> Option<ImportError> {
 }
 
 /// Reads a model.
-pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     if let Some(fault) = binary_format_error(bytes) {
         return Err(fault);
     }

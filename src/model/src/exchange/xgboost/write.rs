@@ -14,7 +14,7 @@ const WRITER: &str = "planetree";
 
 /// Returns whether a file was written by [`export`]. If XGBoost saves such a model again, it preserves the attributes,
 /// but its files do not end with a line break.
-pub fn is_ours(bytes: &[u8]) -> bool {
+pub(crate) fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(br#"{"learner":{"attributes":{"planetree":"#) && bytes.ends_with(b"}\n")
 }
 
@@ -22,7 +22,7 @@ pub fn is_ours(bytes: &[u8]) -> bool {
 const NO_PARENT: i64 = i32::MAX as i64;
 
 /// Writes a model.
-pub fn export(model: &Model) -> ExportedModel {
+pub(crate) fn export(model: &Model) -> ExportedModel {
     let folded = folded(model);
     let mut notes = Vec::new();
     let mut losses = folded.losses(model, "XGBoost", "pass it as base_margin");

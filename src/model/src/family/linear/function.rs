@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Name of the family in files.
-pub const KIND: &str = "linear";
+pub(crate) const KIND: &str = "linear";
 
 /// A linear function of normalised features.
 #[derive(Debug, Clone, PartialEq)]

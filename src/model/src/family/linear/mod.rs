@@ -12,6 +12,7 @@ mod scorer;
 #[cfg(test)]
 mod tests;
 
-pub use function::{KIND, LinearFunction, LinearTerm};
+pub(crate) use function::KIND;
+pub use function::{LinearFunction, LinearTerm};
 pub use normalise::{FeatureNormalisation, FeatureNormaliser};
-pub use scorer::PreparedTerm;
+pub(crate) use scorer::PreparedTerm;

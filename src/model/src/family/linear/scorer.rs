@@ -11,7 +11,7 @@ const BLOCK: usize = 512;
 
 /// A linear function prepared for scoring many rows.
 #[derive(Debug)]
-pub struct LinearScorer {
+pub(super) struct LinearScorer {
     base_score: f64,
     terms: Vec<PreparedTerm>,
     /// Whether all rows must be scored together, because they are normalised as a query.
@@ -48,7 +48,7 @@ impl LinearFunction {
 
 impl LinearScorer {
     /// Prepares a valid linear function.
-    pub fn new(function: &LinearFunction, features: &[ModelFeature], level: Level) -> Self {
+    pub(super) fn new(function: &LinearFunction, features: &[ModelFeature], level: Level) -> Self {
         LinearScorer {
             base_score: function.base_score,
             terms: function.prepared_terms(features),

@@ -7,11 +7,11 @@ use super::planes::{BLOCK, Plane, PlaneTest};
 use std::ops::Range;
 
 /// Maximum number of leaves of a tree. Leaf numbers must fit in a byte.
-pub const MAX_LEAVES: usize = 256;
+pub(super) const MAX_LEAVES: usize = 256;
 
 /// Registers, each of which contains one leaf number per row of a block. The first registers are constants, one for
 /// each leaf number. They are followed by one register for each split of the current tree.
-pub struct Registers(Box<[[u8; BLOCK]; REGISTERS]>);
+pub(super) struct Registers(Box<[[u8; BLOCK]; REGISTERS]>);
 
 /// Number of registers: one per leaf and one per split. A tree has one split fewer than leaves, so this is rounded up
 /// to a power of two, which lets a bit mask keep indices in range.
@@ -19,7 +19,7 @@ const REGISTERS: usize = 2 * MAX_LEAVES;
 
 impl Registers {
     /// Creates the registers and fills in the constants.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let all: Vec<_> = (0..REGISTERS).map(|number| [number as u8; BLOCK]).collect();
         Registers(all.try_into().expect("the vector has exactly REGISTERS elements"))
     }
@@ -42,7 +42,7 @@ struct RegisterSelect {
 
 /// A tree stored in [`DenseTrees`].
 #[derive(Debug)]
-pub struct DenseTree {
+pub(super) struct DenseTree {
     pairs: Range<usize>,
     selects: Range<usize>,
     values: usize,
@@ -52,7 +52,7 @@ pub struct DenseTree {
 
 /// Storage for trees with up to [`MAX_LEAVES`] leaves.
 #[derive(Debug)]
-pub struct DenseTrees {
+pub(super) struct DenseTrees {
     pairs: Vec<LeafPair>,
     selects: Vec<RegisterSelect>,
     /// Leaf values, tree by tree, padded at the end so that any byte is a valid leaf number of the last tree.
@@ -61,12 +61,12 @@ pub struct DenseTrees {
 
 impl DenseTrees {
     /// Creates empty storage.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         DenseTrees { pairs: Vec::new(), selects: Vec::new(), values: vec![0.0; MAX_LEAVES] }
     }
 
     /// Adds a tree with at most [`MAX_LEAVES`] leaves.
-    pub fn add(&mut self, nodes: &[FlatNode]) -> DenseTree {
+    pub(super) fn add(&mut self, nodes: &[FlatNode]) -> DenseTree {
         let (first_pair, first_select) = (self.pairs.len(), self.selects.len());
         let start = self.values.len() - MAX_LEAVES;
         self.values.truncate(start);
@@ -114,7 +114,7 @@ impl DenseTrees {
 
     /// Adds a tree's values to the score sums of a block.
     #[inline(always)]
-    pub fn add_values(
+    pub(super) fn add_values(
         &self,
         tree: &DenseTree,
         planes: &[Plane],

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Name of the family in files.
-pub const KIND: &str = "trees";
+pub(crate) const KIND: &str = "trees";
 
 /// How the value of a part is computed from the values of its trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

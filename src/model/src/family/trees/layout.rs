@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// A node of a flattened tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FlatNode {
+pub(super) enum FlatNode {
     /// A leaf with its value.
     Leaf(f64),
     /// A test, and the index of the node that rows go to if they fail the test. Rows that pass the test go to the node
@@ -23,7 +23,7 @@ enum QueuedNode {
 }
 
 /// Flattens a tree breadth-first: the root comes first, and the two children of a split are adjacent and come after it.
-pub fn flatten(tree: &Tree, planes: &mut Planes) -> Vec<FlatNode> {
+pub(super) fn flatten(tree: &Tree, planes: &mut Planes) -> Vec<FlatNode> {
     let mut flat = Vec::with_capacity(tree.nodes.len());
     let mut queue = VecDeque::from([QueuedNode::Node(0)]);
     let mut next = 1;

@@ -16,9 +16,10 @@ mod tree;
 mod walk;
 mod wins;
 
-pub use ensemble::{Combine, KIND, TreeEnsemble};
+pub(crate) use ensemble::KIND;
+pub use ensemble::{Combine, TreeEnsemble};
 pub use planes::BLOCK;
-pub use rows::tree_rows;
+pub(crate) use rows::tree_rows;
 pub(crate) use scorer::TreeScorer;
 pub use tree::{Branch, Node, Split, Tree};
 pub use wins::win_rates;

@@ -19,7 +19,7 @@ pub const BLOCK: usize = 128;
 
 /// The codes of a block's rows. A code is the number of thresholds as an unsigned byte with its highest bit flipped,
 /// because vector instructions compare signed bytes.
-pub type Plane = [i8; BLOCK];
+pub(super) type Plane = [i8; BLOCK];
 
 /// Maximum number of thresholds per chunk. Counts are 0 to 254, and 255 stands for missing values.
 const CHUNK: usize = 254;
@@ -32,7 +32,7 @@ const LINEAR_SEARCH: usize = 64;
 
 /// Whether a missing value counts as below or above all thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingSide {
+pub(super) enum MissingSide {
     /// A missing value is above no threshold.
     Below,
     /// A missing value is above all thresholds.
@@ -41,7 +41,7 @@ pub enum MissingSide {
 
 /// A test of whether a row's code in a plane is above a given code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PlaneTest {
+pub(super) struct PlaneTest {
     /// Index of the plane.
     pub plane: u32,
     /// The code to compare with.
@@ -50,7 +50,7 @@ pub struct PlaneTest {
 
 /// All thresholds of a model, and the planes that its trees use.
 #[derive(Debug)]
-pub struct Planes {
+pub(super) struct Planes {
     /// The thresholds of each feature, in ascending order of the feature indices.
     features: Vec<FeatureChunks>,
     count: u32,
@@ -108,7 +108,7 @@ impl ThresholdCollector {
 
 impl Planes {
     /// Collects the thresholds of all trees. Planes are added on demand, as tests are created.
-    pub fn of(ensemble: &TreeEnsemble, features: &[ModelFeature]) -> Self {
+    pub(super) fn of(ensemble: &TreeEnsemble, features: &[ModelFeature]) -> Self {
         let mut thresholds: BTreeMap<u32, ThresholdCollector> = BTreeMap::new();
         for split in ensemble.splits() {
             thresholds.entry(split.feature).or_default().push(split.threshold);
@@ -124,14 +124,14 @@ impl Planes {
     }
 
     /// Returns the test of whether a value is above a threshold. The threshold must occur in the model.
-    pub fn above(&mut self, feature: u32, threshold: f32, missing: MissingSide) -> PlaneTest {
+    pub(super) fn above(&mut self, feature: u32, threshold: f32, missing: MissingSide) -> PlaneTest {
         let chunk = self.chunk(feature, threshold);
         let code = code_of(chunk.thresholds.below(threshold));
         PlaneTest { plane: self.plane(feature, threshold, missing), code }
     }
 
     /// Returns the test of whether a value is missing. `threshold` can be any threshold of the feature.
-    pub fn missing(&mut self, feature: u32, threshold: f32) -> PlaneTest {
+    pub(super) fn missing(&mut self, feature: u32, threshold: f32) -> PlaneTest {
         PlaneTest { plane: self.plane(feature, threshold, MissingSide::Above), code: ABOVE_ALL }
     }
 
@@ -155,18 +155,18 @@ impl Planes {
     }
 
     /// Returns the number of planes.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count as usize
     }
 
     /// Returns the indices of the features that have thresholds, in ascending order.
-    pub fn features(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn features(&self) -> impl Iterator<Item = u32> {
         self.features.iter().map(|chunks| chunks.feature)
     }
 
     /// Encodes a block of rows. `load` writes the values of a feature to an array, with NaN for missing values.
     #[inline(always)]
-    pub fn code(&self, planes: &mut [Plane], mut load: impl FnMut(u32, &mut [f32; BLOCK])) {
+    pub(super) fn code(&self, planes: &mut [Plane], mut load: impl FnMut(u32, &mut [f32; BLOCK])) {
         let mut values = [f32::NAN; BLOCK];
         let mut codes = [0; BLOCK];
         for FeatureChunks { feature, fill, chunks } in &self.features {

@@ -4,7 +4,7 @@ use super::tree::{Node, Split, Tree};
 use crate::family::ModelRow;
 
 /// Returns the rows of a tree. `number` is the number of the tree within its part.
-pub fn tree_rows(number: u32, tree: &Tree) -> impl Iterator<Item = ModelRow> {
+pub(crate) fn tree_rows(number: u32, tree: &Tree) -> impl Iterator<Item = ModelRow> {
     (0..).zip(&tree.nodes).map(move |(index, node)| {
         let split = node.split.as_ref();
         ModelRow {
@@ -25,7 +25,7 @@ pub fn tree_rows(number: u32, tree: &Tree) -> impl Iterator<Item = ModelRow> {
 }
 
 /// Appends a row to the trees: as the next node of the last tree, or as the root of a new one.
-pub fn append_row(trees: &mut Vec<Tree>, row: &ModelRow) -> Result<(), &'static str> {
+pub(super) fn append_row(trees: &mut Vec<Tree>, row: &ModelRow) -> Result<(), &'static str> {
     if row.node == 0 && row.tree as usize == trees.len() {
         trees.push(Tree { nodes: Vec::new() });
     }

@@ -13,7 +13,7 @@ use fearless_simd::{Level, dispatch};
 
 /// Trees prepared for scoring many rows.
 #[derive(Debug)]
-pub struct TreeScorer {
+pub(crate) struct TreeScorer {
     combine: Combine,
     base_score: f64,
     /// The feature whose value is added to the base score, and its fill value.
@@ -61,7 +61,7 @@ const BLOCKS_PER_BATCH: usize = 32;
 impl TreeScorer {
     /// Prepares the trees of an ensemble. They must be valid, as the trees of a trained or read model always are:
     /// children come after their parents, and no threshold is NaN.
-    pub fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
+    pub(crate) fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
         let mut planes = Planes::of(ensemble, features);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
         let prepare = |tree| {

@@ -20,11 +20,11 @@ struct WalkNode {
 
 /// A tree stored in [`WalkTrees`], as the range of its nodes.
 #[derive(Debug)]
-pub struct WalkTree(Range<usize>);
+pub(super) struct WalkTree(Range<usize>);
 
 /// Storage for trees of any size.
 #[derive(Debug, Default)]
-pub struct WalkTrees {
+pub(super) struct WalkTrees {
     nodes: Vec<WalkNode>,
     /// The value of every node. The values of splits are not used.
     values: Vec<f64>,
@@ -32,12 +32,12 @@ pub struct WalkTrees {
 
 impl WalkTrees {
     /// Returns whether there are no trees.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// Adds a tree.
-    pub fn add(&mut self, nodes: &[FlatNode]) -> WalkTree {
+    pub(super) fn add(&mut self, nodes: &[FlatNode]) -> WalkTree {
         let start = self.nodes.len();
         for (index, node) in nodes.iter().enumerate() {
             let (node, value) = match *node {
@@ -54,7 +54,7 @@ impl WalkTrees {
 
     /// Adds a tree's values to the score sums of a block.
     #[inline(always)]
-    pub fn add_values(&self, tree: &WalkTree, planes: &[Plane], sums: &mut [f64; BLOCK]) {
+    pub(super) fn add_values(&self, tree: &WalkTree, planes: &[Plane], sums: &mut [f64; BLOCK]) {
         let (nodes, values) = (&self.nodes[tree.0.clone()], &self.values[tree.0.clone()]);
         for (group, sums) in sums.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
             let mut positions = [0; LANES];

@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
 /// The schema of a model file. Other programs rely on the column names and types, so these must not change.
-pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+pub(super) static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let required = |name: &str, kind: DataType| Field::new(name, kind, false);
     let optional = |name: &str, kind: DataType| Field::new(name, kind, true);
     Arc::new(Schema::new(vec![
@@ -31,7 +31,7 @@ pub static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
 });
 
 /// Converts rows of a part to a batch with the schema of a model file.
-pub fn rows_as_batch(
+pub(super) fn rows_as_batch(
     part: usize,
     rows: &mut dyn Iterator<Item = ModelRow>,
     features: &[ModelFeature],
@@ -74,10 +74,10 @@ pub fn rows_as_batch(
 
 /// Maps feature names to feature indices. Reading a deep forest looks up millions of names, most of them repeated, so
 /// the hash must be fast. A simple hash is enough, because all keys come from the header of the file.
-pub type FeatureIndex<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
+pub(super) type FeatureIndex<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
 
 /// The Fowler-Noll-Vo hash (FNV-1a).
-pub struct NameHasher(u64);
+pub(super) struct NameHasher(u64);
 
 impl Default for NameHasher {
     fn default() -> Self {
@@ -98,7 +98,7 @@ impl Hasher for NameHasher {
 }
 
 /// The columns of a batch from a model file.
-pub struct RowColumns<'a> {
+pub(super) struct RowColumns<'a> {
     /// The part number of each row. `None` in files of format version 1, which contain a single part.
     part: Option<&'a Int32Array>,
     tree: &'a Int32Array,
@@ -117,7 +117,7 @@ pub struct RowColumns<'a> {
 
 impl<'a> RowColumns<'a> {
     /// Finds the columns of a batch and checks their types. The column `part` is required only if `has_parts` is true.
-    pub fn of(batch: &'a RecordBatch, has_parts: bool) -> Result<Self, String> {
+    pub(super) fn of(batch: &'a RecordBatch, has_parts: bool) -> Result<Self, String> {
         Ok(RowColumns {
             part: has_parts.then(|| column(batch, "part")).transpose()?,
             tree: column(batch, "tree")?,
@@ -136,12 +136,12 @@ impl<'a> RowColumns<'a> {
     }
 
     /// Returns the number of the part that a row belongs to.
-    pub fn part(&self, row: usize) -> Result<usize, String> {
+    pub(super) fn part(&self, row: usize) -> Result<usize, String> {
         self.part.map_or(Ok(0), |part| natural(part.value(row), "part").map(|part| part as usize))
     }
 
     /// Returns a row, with the index of the feature instead of its name.
-    pub fn row(&self, row: usize, features: &FeatureIndex<'_>) -> Result<ModelRow, String> {
+    pub(super) fn row(&self, row: usize, features: &FeatureIndex<'_>) -> Result<ModelRow, String> {
         let child = |column: &Int32Array| -> Result<Option<u32>, String> {
             column.is_valid(row).then(|| natural(column.value(row), "child")).transpose()
         };

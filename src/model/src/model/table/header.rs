@@ -16,7 +16,7 @@ const WITH_START_SCORES: u32 = 3;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 /// Metadata key of the header.
-pub const HEADER: &str = "planetree.model";
+pub(super) const HEADER: &str = "planetree.model";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -71,7 +71,7 @@ enum OldEnsemble {
 }
 
 /// The content of a header after parsing.
-pub struct ReadHeader {
+pub(super) struct ReadHeader {
     /// The model. Its parts have no rows yet.
     pub model: Model,
     /// The expected number of rows in each part. `None` in format version 1, which does not store it.
@@ -81,7 +81,7 @@ pub struct ReadHeader {
 }
 
 /// Returns the header of a model as JSON. `rows` is the number of rows in each part.
-pub fn header_text(
+pub(super) fn header_text(
     model: &Model,
     features: &[ModelFeature],
     rows: &[u64],
@@ -109,7 +109,7 @@ pub fn header_text(
 }
 
 /// Reads the header of a model file in any supported format version.
-pub fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Result<ReadHeader> {
+pub(super) fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Result<ReadHeader> {
     /// The version is parsed first, because everything else may differ in a newer format.
     #[derive(Deserialize)]
     struct Version {

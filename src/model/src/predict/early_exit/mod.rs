@@ -9,7 +9,8 @@ mod stream;
 
 pub use rows::{ExitRows, ExitScorer};
 pub use rule::{EarlyExit, ExitScope, ExitShare};
-pub use stream::{ExitReport, predict_with_exits};
+pub use stream::ExitReport;
+pub use stream::predict_with_exits;
 
 #[cfg(test)]
 mod tests;

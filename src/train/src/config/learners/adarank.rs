@@ -22,10 +22,10 @@ pub struct AdaRankParameters {
 }
 
 /// Training parameters of AdaRank.
-pub type AdaRankSettings = Parameters<AdaRankParameters>;
+pub(crate) type AdaRankSettings = Parameters<AdaRankParameters>;
 
 /// AdaRank.
-pub static ADARANK: LearnerSpec = LearnerSpec {
+pub(super) static ADARANK: LearnerSpec = LearnerSpec {
     name: "adarank",
     aliases: &[],
     noun: "AdaRank",

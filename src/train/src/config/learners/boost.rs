@@ -139,7 +139,7 @@ pub struct RawBoost {
 }
 
 /// Boosting.
-pub static BOOST: LearnerSpec = LearnerSpec {
+pub(super) static BOOST: LearnerSpec = LearnerSpec {
     name: "boost",
     aliases: &["gbdt", "gbrt", "gbtree"],
     noun: "boosting",
@@ -154,7 +154,7 @@ pub static BOOST: LearnerSpec = LearnerSpec {
 };
 
 /// The parameters that only boosting uses.
-pub static SECTION: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+pub(super) static SECTION: Section = Section { keys: KEYS, check, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[
     Key {

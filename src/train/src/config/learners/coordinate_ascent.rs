@@ -23,10 +23,10 @@ pub struct CoordinateAscentParameters {
 }
 
 /// Training parameters of Coordinate Ascent.
-pub type CoordinateAscentSettings = Parameters<CoordinateAscentParameters>;
+pub(crate) type CoordinateAscentSettings = Parameters<CoordinateAscentParameters>;
 
 /// Coordinate Ascent.
-pub static COORDINATE_ASCENT: LearnerSpec = LearnerSpec {
+pub(super) static COORDINATE_ASCENT: LearnerSpec = LearnerSpec {
     name: "coordinate-ascent",
     aliases: &["coordinate_ascent"],
     noun: "Coordinate Ascent",

@@ -183,7 +183,7 @@ pub struct RawForest {
 }
 
 /// Random forests.
-pub static FOREST: LearnerSpec = LearnerSpec {
+pub(crate) static FOREST: LearnerSpec = LearnerSpec {
     name: "bag",
     aliases: &["rf", "random_forest"],
     noun: "a forest",
@@ -198,7 +198,7 @@ pub static FOREST: LearnerSpec = LearnerSpec {
 };
 
 /// The parameters that only forests use.
-pub static SECTION: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+pub(super) static SECTION: Section = Section { keys: KEYS, check, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[
     Key {

@@ -51,7 +51,7 @@ pub struct LinearParameters {
 pub type LinearSettings = Parameters<LinearParameters>;
 
 /// Linear models.
-pub static LINEAR: LearnerSpec = LearnerSpec {
+pub(super) static LINEAR: LearnerSpec = LearnerSpec {
     name: "linear",
     aliases: &["gblinear"],
     noun: "a linear model",

@@ -11,15 +11,17 @@ mod svm;
 pub(super) use boost::RawBoost;
 pub(super) use forest::{FOREST, RawForest};
 
-pub use adarank::{AdaRankParameters, AdaRankSettings};
-pub use boost::{BaseScore, BoostCandidates, BoostParameters, BoostSettings, LeafStep, SplitBy};
-pub use coordinate_ascent::{CoordinateAscentParameters, CoordinateAscentSettings};
-pub use forest::{
-    CriterionName, ForestCandidates, ForestCriterion, ForestParameters, ForestSettings, LeafScore,
-    PointCriterion,
+pub(crate) use adarank::{AdaRankParameters, AdaRankSettings};
+pub(crate) use boost::{BaseScore, BoostParameters, LeafStep, SplitBy};
+pub use boost::{BoostCandidates, BoostSettings};
+pub(crate) use coordinate_ascent::{CoordinateAscentParameters, CoordinateAscentSettings};
+pub use forest::ForestSettings;
+pub(crate) use forest::{
+    CriterionName, ForestCandidates, ForestCriterion, ForestParameters, LeafScore, PointCriterion,
 };
-pub use linear::{LinearLoss, LinearParameters, LinearPenalty, LinearSettings};
-pub use svm::SVM_COSTS;
+pub use linear::LinearSettings;
+pub(crate) use linear::{LinearLoss, LinearParameters, LinearPenalty};
+pub(crate) use svm::SVM_COSTS;
 
 use super::keys::{Key, section_keys};
 use super::raw::RawParameters;

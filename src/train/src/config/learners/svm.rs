@@ -9,10 +9,10 @@ use super::{LearnerParameters, LearnerSpec, LinearLoss, LinearParameters, Linear
 use planetree_base::error::Result;
 
 /// The values of `svm_c` that are tried if it is not given, one per round.
-pub const SVM_COSTS: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 100.0];
+pub(crate) const SVM_COSTS: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 100.0];
 
 /// SVMs of single documents.
-pub static SVM: LearnerSpec = LearnerSpec {
+pub(super) static SVM: LearnerSpec = LearnerSpec {
     name: "svm",
     aliases: &[],
     noun: "an SVM",
@@ -27,7 +27,7 @@ pub static SVM: LearnerSpec = LearnerSpec {
 };
 
 /// SVMs of pairs.
-pub static RANKSVM: LearnerSpec = LearnerSpec {
+pub(super) static RANKSVM: LearnerSpec = LearnerSpec {
     name: "ranksvm",
     noun: "a ranking SVM",
     summary: "linear SVM of document pairs",

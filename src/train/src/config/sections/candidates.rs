@@ -57,7 +57,7 @@ pub struct StreamingParameters {
 }
 
 /// Parameters of candidate splits.
-pub static CANDIDATES: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+pub(crate) static CANDIDATES: Section = Section { keys: KEYS, check, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[
     Key {

@@ -83,7 +83,7 @@ impl RawParameters {
 }
 
 /// Parameters of listwise trees.
-pub static LISTWISE: Section = Section { keys: KEYS, depends: true, check };
+pub(crate) static LISTWISE: Section = Section { keys: KEYS, depends: true, check };
 
 static KEYS: &[Key] = &[
     Key {

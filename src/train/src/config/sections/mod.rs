@@ -16,11 +16,11 @@ pub(super) use ranking::{RANKING, RawRanking};
 pub(super) use shared::{SHARED, blank_shared};
 pub(super) use trees::{TREES, blank_tree};
 
-pub use candidates::{Candidates, StreamingParameters};
-pub use listwise::{LeafOrder, ListwiseParameters};
-pub use objective::{ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters};
-pub use shared::MissingPolicy;
-pub use trees::{FeatureCount, RowSampling, Sampling, TreeParameters};
+pub(crate) use candidates::{Candidates, StreamingParameters};
+pub(crate) use listwise::{LeafOrder, ListwiseParameters};
+pub(crate) use objective::{ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters};
+pub(crate) use shared::MissingPolicy;
+pub(crate) use trees::{FeatureCount, RowSampling, Sampling, TreeParameters};
 
 use super::keys::Key;
 use super::learners::{FOREST, LEARNERS};

@@ -17,7 +17,7 @@ impl NamedEnum for FeatureNormalisation {
 }
 
 /// The normalisation of features.
-pub static NORMALISATION: Section = Section { keys: KEYS, ..Section::PLAIN };
+pub(crate) static NORMALISATION: Section = Section { keys: KEYS, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[Key {
     name: "normalise_features",

@@ -249,13 +249,13 @@ impl RawObjective {
 }
 
 /// The objective and its regularisation.
-pub static OBJECTIVE: Section = Section { keys: OBJECTIVE_KEYS, ..Section::PLAIN };
+pub(crate) static OBJECTIVE: Section = Section { keys: OBJECTIVE_KEYS, ..Section::PLAIN };
 
 /// Which labels are relevant, for objectives that need to know.
-pub static RELEVANCE: Section = Section { keys: RELEVANCE_KEYS, depends: true, ..Section::PLAIN };
+pub(crate) static RELEVANCE: Section = Section { keys: RELEVANCE_KEYS, depends: true, ..Section::PLAIN };
 
 /// Parameters of pairwise objectives. Some apply to listwise trees, too.
-pub static PAIRWISE: Section = Section { keys: PAIRWISE_KEYS, depends: true, check };
+pub(crate) static PAIRWISE: Section = Section { keys: PAIRWISE_KEYS, depends: true, check };
 
 static OBJECTIVE_KEYS: &[Key] = &[
     Key {

@@ -27,7 +27,7 @@ impl Default for RawRanking {
 }
 
 /// The metric that training optimises.
-pub static RANKING: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+pub(crate) static RANKING: Section = Section { keys: KEYS, check, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[
     Key {

@@ -41,7 +41,7 @@ impl NamedEnum for MissingPolicy {
 }
 
 /// Returns placeholder values, all of which are overwritten from the table of parameters.
-pub fn blank_shared() -> Parameters<()> {
+pub(crate) fn blank_shared() -> Parameters<()> {
     Parameters {
         num_trees: 0,
         seed: 0,
@@ -55,7 +55,7 @@ pub fn blank_shared() -> Parameters<()> {
 }
 
 /// The parameters of all learners.
-pub static SHARED: Section = Section { keys: KEYS, ..Section::PLAIN };
+pub(crate) static SHARED: Section = Section { keys: KEYS, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[
     Key {

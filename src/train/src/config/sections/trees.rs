@@ -97,7 +97,7 @@ impl TreeParameters {
 }
 
 /// Returns placeholder values, all of which are overwritten from the table of parameters.
-pub fn blank_tree() -> TreeParameters {
+pub(crate) fn blank_tree() -> TreeParameters {
     TreeParameters {
         max_depth: None,
         min_data_in_leaf: 0,
@@ -110,7 +110,7 @@ pub fn blank_tree() -> TreeParameters {
 }
 
 /// Parameters for growing trees.
-pub static TREES: Section = Section { keys: KEYS, check, ..Section::PLAIN };
+pub(crate) static TREES: Section = Section { keys: KEYS, check, ..Section::PLAIN };
 
 /// Aliases of `features_per_node` for which every number is a fraction, even an integer.
 const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];

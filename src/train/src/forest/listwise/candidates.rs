@@ -9,7 +9,7 @@ use crate::forest::cut::between;
 /// Sums of labels, weights and rows in a node, for each code of one feature. The sums of several partitions can be
 /// added.
 #[derive(Clone, Default)]
-pub struct CodeSums {
+pub(super) struct CodeSums {
     sums: Vec<ListSums>,
     /// Bit set of the codes that occur.
     present: Vec<u64>,
@@ -18,18 +18,18 @@ pub struct CodeSums {
 impl CodeSums {
     /// Returns the sums for a code, to add documents to them.
     #[inline]
-    pub fn at(&mut self, code: u32) -> &mut ListSums {
+    pub(super) fn at(&mut self, code: u32) -> &mut ListSums {
         self.present[code as usize / 64] |= 1 << (code % 64);
         &mut self.sums[code as usize]
     }
 
     /// Adds the sums of another partition.
-    pub fn merge(&mut self, other: &CodeSums) {
+    pub(super) fn merge(&mut self, other: &CodeSums) {
         other.each(|code, sums| self.at(code).add(sums));
     }
 
     /// Sets the sums to zero, so that they can be reused for another node and a feature with this many codes.
-    pub fn reset(&mut self, codes: usize) {
+    pub(super) fn reset(&mut self, codes: usize) {
         for (word, bits) in self.present.iter_mut().enumerate() {
             while *bits != 0 {
                 self.sums[word * 64 + bits.trailing_zeros() as usize] = ListSums::default();
@@ -61,7 +61,7 @@ impl CodeSums {
 
 /// The cuts of a node by one feature, with missing values on a given side.
 #[derive(Default)]
-pub struct Cuts {
+pub(super) struct Cuts {
     /// Index of the feature among the features sampled for the node.
     pub place: usize,
     /// Last code on the left of each cut. The entry in `above` is the first code on the right that occurs in the
@@ -80,7 +80,7 @@ pub struct Cuts {
 impl Cuts {
     /// Collects the cuts with enough rows on both sides. Cuts whose two sides have equal scores change no ranking and
     /// are omitted.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         sums: &CodeSums,
         total: &ListSums,
@@ -127,7 +127,7 @@ impl Cuts {
     }
 
     /// Removes all cuts but the one that separates missing values from all others, which are on its left.
-    pub fn keep_apart(&mut self, missing: Option<u32>) {
+    pub(super) fn keep_apart(&mut self, missing: Option<u32>) {
         let kept = self.codes.len() - usize::from(self.above.last() == Some(&None));
         self.codes.drain(..kept);
         self.above.drain(..kept);
@@ -141,23 +141,23 @@ impl Cuts {
 
     /// Returns the number of cuts.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.codes.len()
     }
 
     /// Returns whether there are no cuts.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
 
     /// Returns the index of the first cut that has the documents with this code on the left.
     #[inline]
-    pub fn first(&self, code: u32) -> u32 {
+    pub(super) fn first(&self, code: u32) -> u32 {
         self.first[code as usize]
     }
 
     /// Converts a cut to a split of a tree. The caller sets the feature, gain and children.
-    pub fn split(&self, cut: usize, bins: &FeatureBins, every_value: bool) -> ForestSplit {
+    pub(super) fn split(&self, cut: usize, bins: &FeatureBins, every_value: bool) -> ForestSplit {
         let (code, threshold) = place(bins, self.codes[cut], self.above[cut], every_value);
         ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
@@ -165,7 +165,7 @@ impl Cuts {
 
 /// Returns the code and threshold of a cut between two codes that occur in a node. `above` is `None` if there are only
 /// missing values above the cut. If every value has a code, the threshold is the midpoint between the two values.
-pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_value: bool) -> (u32, f32) {
+pub(super) fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_value: bool) -> (u32, f32) {
     match above {
         None => (bins.bins() as u32 - 1, f32::MAX),
         Some(above) => {
@@ -176,6 +176,6 @@ pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_value: bo
 }
 
 /// Returns whether the node has missing values.
-pub fn has_missing(sums: &CodeSums, missing: Option<u32>) -> bool {
+pub(super) fn has_missing(sums: &CodeSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

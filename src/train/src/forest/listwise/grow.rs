@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 /// Parameters for growing listwise trees.
 #[derive(Debug, Clone)]
-pub struct ListwiseRules {
+pub(super) struct ListwiseRules {
     /// The metric that is optimised.
     pub variant: MeasureVariant,
     /// Order in which leaves are split.
@@ -51,7 +51,7 @@ pub struct ListwiseRules {
 
 /// The data on which trees are grown.
 #[derive(Clone, Copy)]
-pub struct ListwiseContext<'a> {
+pub(super) struct ListwiseContext<'a> {
     /// The training data.
     pub data: &'a BinnedData,
     /// Codes of each partition.
@@ -62,7 +62,7 @@ pub struct ListwiseContext<'a> {
 
 /// A tree, and the expected NDCG of its training queries while it was grown.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ListwiseTree {
+pub(super) struct ListwiseTree {
     /// The tree.
     pub tree: ForestTree,
     /// Path from the root to each node.
@@ -75,7 +75,7 @@ pub struct ListwiseTree {
 
 /// Maximum rounding error per row of a node, in units of worth. The gain of a split must exceed the total error of
 /// the node's rows.
-pub const ROUNDINGS: i64 = 64;
+pub(super) const ROUNDINGS: i64 = 64;
 
 struct ListPartition<'a> {
     lists: Lists<'a>,
@@ -115,7 +115,7 @@ struct BestListCut {
 }
 
 /// Grows tree number `tree` on `rows`, which must be ascending and consist of whole queries.
-pub fn grow(
+pub(super) fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,
     (tree, rows): (u64, &[u32]),

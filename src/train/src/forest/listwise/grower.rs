@@ -20,7 +20,7 @@ const WORTH_SHARING: i64 = 16_384;
 
 /// Memory per row of a tree that is being grown, in bytes: the row's document, a copy of the document while documents
 /// are moved, a tie (`lists.rs`), and the row's codes for some features.
-pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
+pub(crate) const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
     parameters: &'a ForestSettings,
@@ -34,7 +34,7 @@ struct ListGrower<'a> {
 
 /// Creates the grower for these parameters. `below` contains the number of listwise levels and the grower of the
 /// levels below them; it is `None` if all levels are listwise.
-pub fn grower<'a>(
+pub(crate) fn grower<'a>(
     parameters: &'a ForestSettings,
     splits: &ListwiseParameters,
     data: &'a BinnedData,

@@ -8,7 +8,7 @@ use planetree_metric::{Convention, Judge, Metric, QueryRows, Ties, Width};
 
 /// The metric that trees optimise, with its rules.
 #[derive(Debug, Clone, PartialEq)]
-pub enum MeasureVariant {
+pub(super) enum MeasureVariant {
     /// A variant of NDCG.
     Ndcg(NdcgVariant),
     /// Another metric, under a convention that averages over the orders of ties.
@@ -17,7 +17,7 @@ pub enum MeasureVariant {
 
 impl MeasureVariant {
     /// Derives the variant from training parameters.
-    pub fn of(parameters: &ForestSettings) -> Self {
+    pub(super) fn of(parameters: &ForestSettings) -> Self {
         let metric =
             parameters.learner.criterion.listwise().map_or(Metric::Ndcg(None), |splits| splits.metric);
         match metric {
@@ -27,7 +27,7 @@ impl MeasureVariant {
     }
 
     /// Returns the variant for a metric, under this convention except that ties are averaged.
-    pub fn averaged(metric: Metric, convention: &Convention) -> Self {
+    pub(super) fn averaged(metric: Metric, convention: &Convention) -> Self {
         let convention = Convention {
             ties: Ties::Average,
             binary_ties: Ties::Average,
@@ -38,7 +38,7 @@ impl MeasureVariant {
     }
 
     /// Returns the gain of a label, which only NDCG uses.
-    pub fn gain_of(&self, label: f32) -> f64 {
+    pub(super) fn gain_of(&self, label: f32) -> f64 {
         match self {
             MeasureVariant::Ndcg(variant) => variant.gain.of(label),
             MeasureVariant::Metric(..) => 0.0,
@@ -48,7 +48,7 @@ impl MeasureVariant {
 
 /// Computes the worth of lists in the integer units of one tree.
 #[derive(Debug, Clone)]
-pub enum ListMeasure {
+pub(super) enum ListMeasure {
     /// NDCG, as a sum over ties.
     Ndcg(NdcgMeasure),
     /// Another metric.
@@ -57,7 +57,7 @@ pub enum ListMeasure {
 
 /// Computes the worth of whole lists by a metric.
 #[derive(Debug, Clone)]
-pub struct MetricMeasure {
+pub(super) struct MetricMeasure {
     metric: Metric,
     convention: Convention,
     /// Number of units that represent a value of 1 for a list of weight 1.
@@ -66,7 +66,7 @@ pub struct MetricMeasure {
 
 impl ListMeasure {
     /// Creates the measure for lists of this extent.
-    pub fn new(variant: &MeasureVariant, extent: &Extent) -> Self {
+    pub(super) fn new(variant: &MeasureVariant, extent: &Extent) -> Self {
         match variant {
             MeasureVariant::Ndcg(variant) => ListMeasure::Ndcg(NdcgMeasure::new(variant, extent)),
             MeasureVariant::Metric(metric, convention) => ListMeasure::Metric(MetricMeasure {
@@ -78,7 +78,7 @@ impl ListMeasure {
     }
 
     /// Returns the gain of a label in units, which only NDCG uses.
-    pub fn gain_of(&self, label: f32) -> i32 {
+    pub(super) fn gain_of(&self, label: f32) -> i32 {
         match self {
             ListMeasure::Ndcg(measure) => measure.gain_of(label),
             ListMeasure::Metric(_) => 0,
@@ -86,7 +86,7 @@ impl ListMeasure {
     }
 
     /// Returns the worth of a list of this weight whose metric is 1.
-    pub fn perfect(&self, weight: f64) -> i64 {
+    pub(super) fn perfect(&self, weight: f64) -> i64 {
         match self {
             ListMeasure::Ndcg(measure) => measure.perfect(weight),
             ListMeasure::Metric(measure) => round(weight * measure.units),
@@ -94,7 +94,7 @@ impl ListMeasure {
     }
 
     /// Returns the measure of whole lists; `None` for NDCG.
-    pub fn metric(&self) -> Option<&MetricMeasure> {
+    pub(super) fn metric(&self) -> Option<&MetricMeasure> {
         match self {
             ListMeasure::Ndcg(_) => None,
             ListMeasure::Metric(measure) => Some(measure),
@@ -104,13 +104,13 @@ impl ListMeasure {
 
 impl MetricMeasure {
     /// Creates the evaluator of single lists.
-    pub fn judge(&self) -> Judge {
+    pub(super) fn judge(&self) -> Judge {
         Judge::new(&[self.metric], &self.convention)
     }
 
     /// Returns the factor that converts the metric of a list to worth; 0 if the list does not count. A list counts if
     /// the metric is defined for its ideal ranking: rank correlations are not if all scores are equal.
-    pub fn factor_of(&self, judge: &mut Judge, labels: &[f32], weight: f64) -> f64 {
+    pub(super) fn factor_of(&self, judge: &mut Judge, labels: &[f32], weight: f64) -> f64 {
         let ideal: Vec<f64> = labels.iter().map(|label| f64::from(*label)).collect();
         match value_of(judge, labels, &ideal) {
             Some(_) => weight * self.units,
@@ -127,7 +127,7 @@ fn value_of(judge: &mut Judge, labels: &[f32], scores: &[f64]) -> Option<f64> {
 }
 
 /// Returns the worth of a list with these scores.
-pub fn worth_of_scores(judge: &mut Judge, labels: &[f32], scores: &[f64], factor: f64) -> i64 {
+pub(super) fn worth_of_scores(judge: &mut Judge, labels: &[f32], scores: &[f64], factor: f64) -> i64 {
     round(value_of(judge, labels, scores).unwrap_or(0.0) * factor)
 }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// A document of a list.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ListDocument {
+pub(super) struct ListDocument {
     /// Row number in the partition.
     pub row: u32,
     /// Index of the document's list.
@@ -34,7 +34,7 @@ pub struct ListDocument {
 impl ListDocument {
     /// Adds the document to the sums.
     #[inline]
-    pub fn add_to(&self, sums: &mut ListSums) {
+    pub(super) fn add_to(&self, sums: &mut ListSums) {
         sums.labels = sums.labels.wrapping_add(i64::from(self.label));
         sums.weights = sums.weights.wrapping_add(i64::from(self.weight));
         sums.rows = sums.rows.wrapping_add(i64::from(self.copies));
@@ -43,7 +43,7 @@ impl ListDocument {
 
 /// The documents of a list that are in one leaf, and therefore have equal scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tie {
+pub(super) struct Tie {
     /// Score of the leaf.
     pub score: f64,
     /// Sum of the documents' gains.
@@ -56,7 +56,7 @@ pub struct Tie {
 
 /// Number and total gain of some documents of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TiePart {
+pub(super) struct TiePart {
     /// Number of documents.
     pub count: u32,
     /// Sum of the documents' gains.
@@ -65,7 +65,7 @@ pub struct TiePart {
 
 /// Summary of the documents in a node. Summaries of several partitions can be merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NodeSummary {
+pub(super) struct NodeSummary {
     /// Sums of labels, weights and rows.
     pub sums: ListSums,
     /// Lowest and highest label.
@@ -80,7 +80,7 @@ impl Default for NodeSummary {
 
 impl NodeSummary {
     /// Adds the documents of another summary.
-    pub fn merge(&mut self, other: &NodeSummary) {
+    pub(super) fn merge(&mut self, other: &NodeSummary) {
         self.sums.add(&other.sums);
         self.labels = (self.labels.0.min(other.labels.0), self.labels.1.max(other.labels.1));
     }
@@ -88,7 +88,7 @@ impl NodeSummary {
 
 /// A split that is applied to a node.
 #[derive(Debug, Clone, Copy)]
-pub struct MadeSplit {
+pub(super) struct MadeSplit {
     /// Index of the node.
     pub node: u32,
     /// Index of the left child; the index of the right child is one higher.
@@ -102,7 +102,7 @@ pub struct MadeSplit {
 }
 
 /// The lists of one partition.
-pub struct Lists<'a> {
+pub(super) struct Lists<'a> {
     rows: &'a LabelledRows,
     /// Documents of each node, contiguous and in row order.
     documents: Vec<ListDocument>,
@@ -160,7 +160,7 @@ fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<
 }
 
 /// Returns the size and value ranges of the lists that were sampled from a partition.
-pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &MeasureVariant) -> Extent {
+pub(super) fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &MeasureVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
         extent.longest = extent.longest.max(query.rows.len() as u32);
@@ -174,7 +174,12 @@ pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &MeasureVariant) -
 
 impl<'a> Lists<'a> {
     /// Creates the lists of the sampled queries of a partition, with all documents in the root.
-    pub fn new(rows: &'a LabelledRows, drawn: &[u32], measure: &ListMeasure, units: &LabelUnits) -> Self {
+    pub(super) fn new(
+        rows: &'a LabelledRows,
+        drawn: &[u32],
+        measure: &ListMeasure,
+        units: &LabelUnits,
+    ) -> Self {
         let mut lists = Lists {
             rows,
             documents: Vec::new(),
@@ -249,12 +254,12 @@ impl<'a> Lists<'a> {
 
     /// Returns the documents of a node, list by list.
     #[inline]
-    pub fn documents(&self, node: u32) -> &[ListDocument] {
+    pub(super) fn documents(&self, node: u32) -> &[ListDocument] {
         &self.documents[self.nodes[node as usize].clone()]
     }
 
     /// Returns the rows of a node as row numbers of the dataset. Copies are repeated.
-    pub fn rows(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn rows(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.rows.first as u32; // training data has fewer than 2^28 rows
         let documents = self.documents(node).iter();
         documents
@@ -262,7 +267,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Returns a summary of the documents in a node.
-    pub fn summary(&self, node: u32) -> NodeSummary {
+    pub(super) fn summary(&self, node: u32) -> NodeSummary {
         let mut summary = NodeSummary::default();
         for document in self.documents(node) {
             document.add_to(&mut summary.sums);
@@ -274,51 +279,51 @@ impl<'a> Lists<'a> {
 
     /// Returns the number of a list's query in the dataset.
     #[inline]
-    pub fn query(&self, list: u32) -> u64 {
+    pub(super) fn query(&self, list: u32) -> u64 {
         self.queries[list as usize]
     }
 
     /// Returns the labels and the current scores of a list, and its first row, if whole lists are evaluated.
-    pub fn scored(&self, list: u32) -> Option<(&[f32], &[f64], u32)> {
+    pub(super) fn scored(&self, list: u32) -> Option<(&[f32], &[f64], u32)> {
         let scores = self.scores.as_ref()?;
         let rows = scores.rows(list);
         Some((&self.rows.labels[rows.clone()], scores.of_list(list), rows.start as u32))
     }
 
     /// Returns the total worth of all lists.
-    pub fn worth(&self) -> i64 {
+    pub(super) fn worth(&self) -> i64 {
         self.worths.iter().sum()
     }
 
     /// Returns the total worth that all lists would have if ranked ideally. It includes lists without relevant
     /// documents, although their actual worth is always 0.
-    pub fn perfect(&self) -> i64 {
+    pub(super) fn perfect(&self) -> i64 {
         self.perfect
     }
 
     /// Returns the factor that converts the gains of a list to worth; 0 if the list has no relevant documents.
     #[inline]
-    pub fn factor(&self, list: u32) -> f64 {
+    pub(super) fn factor(&self, list: u32) -> f64 {
         self.factors[list as usize]
     }
 
     /// Returns the current worth of a list.
     #[inline]
-    pub fn worth_of(&self, list: u32) -> i64 {
+    pub(super) fn worth_of(&self, list: u32) -> i64 {
         self.worths[list as usize]
     }
 
     /// Returns the groups of tied documents in a list, in descending order of score. Groups of different leaves that
     /// happen to have the same score are adjacent.
     #[inline]
-    pub fn ties(&self, list: u32) -> &[Tie] {
+    pub(super) fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;
         &self.ties[first..first + self.tied[list as usize] as usize]
     }
 
     /// Applies a split: moves documents to the children and updates the ranking of their lists. Returns the change of
     /// the total worth. If `column` is `None`, the feature is constant, and all documents have code 0.
-    pub fn split(
+    pub(super) fn split(
         &mut self,
         made: &MadeSplit,
         column: Option<&FeatureCodes<'_>>,
@@ -413,7 +418,7 @@ fn part_of(documents: &[ListDocument], list: u32) -> TiePart {
 }
 
 /// Computes the worth of a list from its ties, which must be sorted. Ties with equal scores are treated as one tie.
-pub fn worth_of(ties: &[Tie], factor: f64, measure: &NdcgMeasure) -> i64 {
+pub(super) fn worth_of(ties: &[Tie], factor: f64, measure: &NdcgMeasure) -> i64 {
     let (mut start, mut worth) = (0, 0);
     for level in ties.chunk_by(|one, other| one.score == other.score) {
         let gains = level.iter().map(|tie| tie.gains).sum();

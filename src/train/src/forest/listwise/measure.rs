@@ -13,7 +13,7 @@ use planetree_metric::{Discount, Gain, Metric};
 
 /// The NDCG variant that trees optimise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NdcgVariant {
+pub(crate) struct NdcgVariant {
     /// Gain of each label.
     pub gain: Gain,
     /// Discount of a document's gain by rank (eq. 8, 14 and 15).
@@ -24,7 +24,7 @@ pub struct NdcgVariant {
 
 impl NdcgVariant {
     /// Derives the variant from training parameters.
-    pub fn of(parameters: &ForestSettings) -> Self {
+    pub(crate) fn of(parameters: &ForestSettings) -> Self {
         let listwise = parameters.learner.criterion.listwise();
         let depth = |listwise: &ListwiseParameters| match listwise.metric {
             Metric::Ndcg(depth) => depth.or(listwise.truncation),
@@ -41,7 +41,7 @@ impl NdcgVariant {
 /// Size and value ranges of the lists of a tree, from which the integer units are chosen. Several extents can be
 /// merged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Extent {
+pub(super) struct Extent {
     /// Length of the longest list.
     pub longest: u32,
     /// Number of lists.
@@ -54,7 +54,7 @@ pub struct Extent {
 
 impl Extent {
     /// Adds the lists of another extent.
-    pub fn merge(&mut self, other: &Extent) {
+    pub(super) fn merge(&mut self, other: &Extent) {
         self.longest = self.longest.max(other.longest);
         self.lists += other.lists;
         self.most_gain = self.most_gain.max(other.most_gain);
@@ -64,7 +64,7 @@ impl Extent {
 
 /// Computes an NDCG variant in the integer units of one tree.
 #[derive(Debug, Clone)]
-pub struct NdcgMeasure {
+pub(super) struct NdcgMeasure {
     gain: Gain,
     /// Prefix sums of the discounts: for each rank, the sum of the discounts of all ranks before it.
     before: Vec<f64>,
@@ -78,7 +78,7 @@ const FINEST: u32 = 48;
 
 impl NdcgMeasure {
     /// Creates the measure for lists of this extent.
-    pub fn new(variant: &NdcgVariant, extent: &Extent) -> Self {
+    pub(super) fn new(variant: &NdcgVariant, extent: &Extent) -> Self {
         let mut before = Vec::with_capacity(extent.longest as usize + 1);
         let mut sum = 0.0;
         before.push(sum);
@@ -97,13 +97,13 @@ impl NdcgMeasure {
     }
 
     /// Returns the gain of a label in units.
-    pub fn gain_of(&self, label: f32) -> i32 {
+    pub(super) fn gain_of(&self, label: f32) -> i32 {
         crate::tree::round(self.gain.of(label) * self.gain_units)
     }
 
     /// Returns the factor that normalises the gains of a list by its ideal DCG and converts them to worth; 0 for a list
     /// without relevant documents. `gains` contains the gains of all documents, and is sorted in place.
-    pub fn factor_of(&self, gains: &mut [i32], weight: f64) -> f64 {
+    pub(super) fn factor_of(&self, gains: &mut [i32], weight: f64) -> f64 {
         gains.sort_unstable_by(|one, other| other.cmp(one));
         let discounts = self.before.windows(2).map(|pair| pair[1] - pair[0]);
         let best: f64 = gains.iter().zip(discounts).map(|(gain, discount)| f64::from(*gain) * discount).sum();
@@ -111,20 +111,20 @@ impl NdcgMeasure {
     }
 
     /// Returns the worth of a list of this weight if it is ranked ideally.
-    pub fn perfect(&self, weight: f64) -> i64 {
+    pub(super) fn perfect(&self, weight: f64) -> i64 {
         round(weight * self.units)
     }
 
     /// Returns the mean normalised gain of a tie.
     #[inline]
-    pub fn mean_gain(&self, gains: i64, count: u32, factor: f64) -> f64 {
+    pub(super) fn mean_gain(&self, gains: i64, count: u32, factor: f64) -> f64 {
         gains as f64 / f64::from(count) * factor
     }
 
     /// Returns the worth of a tie that occupies `count` ranks from `start` on: its contribution to the NDCG of its
     /// list, in units.
     #[inline]
-    pub fn worth(&self, mean_gain: f64, start: u32, count: u32) -> i64 {
+    pub(super) fn worth(&self, mean_gain: f64, start: u32, count: u32) -> i64 {
         let start = start as usize;
         round(mean_gain * (self.before[start + count as usize] - self.before[start]))
     }
@@ -132,7 +132,7 @@ impl NdcgMeasure {
 
 /// Returns the number of units that represent a metric of 1 for a list of weight 1. The total worth of all lists stays
 /// below 2^62.
-pub fn units_of_worth(extent: &Extent) -> f64 {
+pub(super) fn units_of_worth(extent: &Extent) -> f64 {
     let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
     let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
     (1u64 << bits) as f64 / heaviest
@@ -140,7 +140,7 @@ pub fn units_of_worth(extent: &Extent) -> f64 {
 
 /// Rounds a number below 2^51 to the nearest integer, ties to even.
 #[inline]
-pub fn round(value: f64) -> i64 {
+pub(super) fn round(value: f64) -> i64 {
     // Adding this constant shifts the fraction out of the mantissa, which needs no library call.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     (value + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64

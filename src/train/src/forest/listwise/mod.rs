@@ -22,9 +22,11 @@ mod scan;
 mod strength;
 mod sums;
 
-pub use grower::{BYTES_PER_ROW, grower};
-pub use measure::NdcgVariant;
-pub use strength::{SplitOrder, strength};
+pub(crate) use grower::BYTES_PER_ROW;
+pub(super) use grower::grower;
+pub(crate) use measure::NdcgVariant;
+pub(crate) use strength::SplitOrder;
+pub(super) use strength::strength;
 
 #[cfg(test)]
 mod tests;

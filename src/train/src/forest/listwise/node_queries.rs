@@ -8,7 +8,7 @@ const OF_QUERY: u64 = 0x7972_6551;
 
 /// The sample of one node.
 #[derive(Debug, Clone, Copy)]
-pub struct NodeQueries {
+pub(super) struct NodeQueries {
     /// Fraction of the queries that are sampled.
     pub share: f64,
     /// Random seed.
@@ -21,7 +21,7 @@ pub struct NodeQueries {
 
 impl NodeQueries {
     /// Returns whether the sample contains a query, given its number in the dataset.
-    pub fn contains(&self, query: u64) -> bool {
+    pub(super) fn contains(&self, query: u64) -> bool {
         self.share >= 1.0
             || Stream::new(&[self.seed, OF_QUERY, self.tree, self.path.key(), query]).uniform() < self.share
     }

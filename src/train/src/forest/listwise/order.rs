@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// A leaf that waits to be split.
 #[derive(Debug, Clone, Copy)]
-pub struct PendingLeaf {
+pub(super) struct PendingLeaf {
     /// Index of the leaf.
     pub node: u32,
     /// Number of rows in the leaf.
@@ -18,7 +18,7 @@ pub struct PendingLeaf {
 }
 
 /// The leaves that wait to be split.
-pub struct Queue {
+pub(super) struct Queue {
     waiting: LeafQueue,
     key: [u64; 2],
     asked: u64,
@@ -38,7 +38,7 @@ const OF_LEAF: u64 = 0x6661_654C;
 impl Queue {
     /// Creates an empty queue for a tree. Random numbers depend only on the seed, the tree and the number of earlier
     /// draws.
-    pub fn new(order: LeafOrder, seed: u64, tree: u64) -> Self {
+    pub(super) fn new(order: LeafOrder, seed: u64, tree: u64) -> Self {
         let waiting = match order {
             LeafOrder::Breadth => LeafQueue::Line(VecDeque::new()),
             LeafOrder::Random => LeafQueue::Crowd(Vec::new()),
@@ -50,7 +50,7 @@ impl Queue {
     }
 
     /// Adds a leaf.
-    pub fn push(&mut self, leaf: PendingLeaf) {
+    pub(super) fn push(&mut self, leaf: PendingLeaf) {
         match &mut self.waiting {
             LeafQueue::Line(line) => line.push_back(leaf.node),
             LeafQueue::Crowd(crowd) => crowd.push(leaf.node),
@@ -65,7 +65,7 @@ impl Queue {
     }
 
     /// Removes and returns the leaf that is split next.
-    pub fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         match &mut self.waiting {
             LeafQueue::Line(line) => line.pop_front(),
             LeafQueue::Stack(stack) => stack.pop(),

@@ -12,7 +12,7 @@ use super::measure::NdcgMeasure;
 
 /// One list without the documents of a node. The buffers are reused for each list.
 #[derive(Default)]
-pub struct Rest {
+pub(super) struct Rest {
     factor: f64,
     /// Scores of the ties, in descending order.
     scores: Vec<f64>,
@@ -35,7 +35,7 @@ const UNKNOWN: i64 = i64::MIN;
 
 impl Rest {
     /// Loads a list without the documents of one leaf.
-    pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &NdcgMeasure) {
+    pub(super) fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &NdcgMeasure) {
         self.factor = factor;
         self.take_ties(ties, leaf);
         self.starts.clear();
@@ -58,7 +58,7 @@ impl Rest {
     }
 
     /// Loads only the ties of a list without the documents of one leaf, to find slots.
-    pub fn take_ties(&mut self, ties: &[Tie], leaf: u32) {
+    pub(super) fn take_ties(&mut self, ties: &[Tie], leaf: u32) {
         self.scores.clear();
         self.parts.clear();
         self.node = TiePart::default();
@@ -79,19 +79,19 @@ impl Rest {
     }
 
     /// Returns all documents of the node in this list.
-    pub fn node(&self) -> TiePart {
+    pub(super) fn node(&self) -> TiePart {
         self.node
     }
 
     /// Returns the slot of a score.
     #[inline]
-    pub fn find(&self, score: f64) -> usize {
+    pub(super) fn find(&self, score: f64) -> usize {
         self.slot(score, 2 * self.scores.partition_point(|tie| *tie > score))
     }
 
     /// Returns the slot of a score, searching from the slot of a nearby score.
     #[inline]
-    pub fn slot(&self, score: f64, near: usize) -> usize {
+    pub(super) fn slot(&self, score: f64, near: usize) -> usize {
         let mut above = (near / 2).min(self.scores.len());
         while above > 0 && self.scores[above - 1] <= score {
             above -= 1;
@@ -104,7 +104,7 @@ impl Rest {
 
     /// Returns the lowest and highest score that belong to a slot.
     #[inline]
-    pub fn bounds(&self, slot: usize) -> (f64, f64) {
+    pub(super) fn bounds(&self, slot: usize) -> (f64, f64) {
         let tie = slot / 2;
         if slot % 2 == 1 {
             return (self.scores[tie], self.scores[tie]);
@@ -116,7 +116,7 @@ impl Rest {
 
     /// Returns the worth of the list with all documents of the node in one slot.
     #[inline]
-    pub fn whole_node(&mut self, slot: usize, measure: &NdcgMeasure) -> i64 {
+    pub(super) fn whole_node(&mut self, slot: usize, measure: &NdcgMeasure) -> i64 {
         if self.whole[slot] == UNKNOWN {
             let (tie, level) = (slot / 2, slot % 2);
             let ties = self.parts.len();
@@ -130,7 +130,12 @@ impl Rest {
     /// Returns the worth of the list with one part of the node's documents in a slot, and the other part in the same or
     /// a lower slot.
     #[inline]
-    pub fn two_parts(&mut self, high: (TiePart, usize), low: (TiePart, usize), measure: &NdcgMeasure) -> i64 {
+    pub(super) fn two_parts(
+        &mut self,
+        high: (TiePart, usize),
+        low: (TiePart, usize),
+        measure: &NdcgMeasure,
+    ) -> i64 {
         let ties = self.parts.len();
         let ((high, high_slot), (low, low_slot)) = (high, low);
         let (above, below) = (high_slot / 2, low_slot / 2);

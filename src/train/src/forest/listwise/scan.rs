@@ -19,7 +19,7 @@ use std::ops::Range;
 
 /// Scans the documents of a node in one partition, and caches their codes.
 #[derive(Default)]
-pub struct NodeScan {
+pub(super) struct NodeScan {
     /// Codes of the node's documents, feature by feature.
     codes: Vec<u32>,
     documents: usize,
@@ -33,7 +33,7 @@ pub struct NodeScan {
 
 impl NodeScan {
     /// Adds the node's documents to the sums of each feature by code.
-    pub fn add_sums(
+    pub(super) fn add_sums(
         &mut self,
         lists: &Lists<'_>,
         node: u32,
@@ -61,7 +61,7 @@ impl NodeScan {
 
     /// Adds the steps of the sampled lists at each cut. A step is the change of a list's worth from the previous cut. At
     /// the first cut, it is the change from the current worth.
-    pub fn add_steps(
+    pub(super) fn add_steps(
         &mut self,
         (lists, node): (&Lists<'_>, u32),
         queries: &NodeQueries,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 /// Order in which the splits of a tree are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SplitOrder {
+pub(crate) enum SplitOrder {
     /// The order in which the splits were made.
     AsGrown,
     /// Level by level.
@@ -23,7 +23,7 @@ pub enum SplitOrder {
 }
 
 /// Computes the strength of a tree on rows that consist of whole queries.
-pub fn strength(
+pub(crate) fn strength(
     tree: &ForestTree,
     order: SplitOrder,
     (data, rows): (&BinnedData, &[u32]),

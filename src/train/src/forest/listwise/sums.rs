@@ -6,7 +6,7 @@ use crate::tree::{Scale, round};
 
 /// Sums over a set of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ListSums {
+pub(super) struct ListSums {
     /// Sum of leaf scores times weights, in units.
     pub labels: i64,
     /// Sum of weights, in units.
@@ -18,7 +18,7 @@ pub struct ListSums {
 impl ListSums {
     /// Adds the sums of other documents.
     #[inline]
-    pub fn add(&mut self, other: &ListSums) {
+    pub(super) fn add(&mut self, other: &ListSums) {
         self.labels = self.labels.wrapping_add(other.labels);
         self.weights = self.weights.wrapping_add(other.weights);
         self.rows = self.rows.wrapping_add(other.rows);
@@ -26,7 +26,7 @@ impl ListSums {
 
     /// Returns the sums without the documents of `other`.
     #[inline]
-    pub fn without(&self, other: &ListSums) -> ListSums {
+    pub(super) fn without(&self, other: &ListSums) -> ListSums {
         ListSums {
             labels: self.labels.wrapping_sub(other.labels),
             weights: self.weights.wrapping_sub(other.weights),
@@ -37,7 +37,7 @@ impl ListSums {
 
 /// Units in which labels and weights are represented as integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LabelUnits {
+pub(super) struct LabelUnits {
     /// Number of units that represent a label of 1 with weight 1.
     pub label: f64,
     /// Number of units that represent a weight of 1.
@@ -53,7 +53,7 @@ const BITS: u32 = 24;
 impl LabelUnits {
     /// Chooses the units. `most` is the maximum of leaf score times weight. `heaviest` is the maximum weight; `None` if
     /// rows have no weights.
-    pub fn of(leaf_score: LeafScore, most: f64, heaviest: Option<f64>) -> Self {
+    pub(super) fn of(leaf_score: LeafScore, most: f64, heaviest: Option<f64>) -> Self {
         LabelUnits {
             leaf_score,
             label: Scale::units(most, BITS),
@@ -62,20 +62,20 @@ impl LabelUnits {
     }
 
     /// Returns the leaf score of a label times a weight, in units.
-    pub fn label_of(&self, label: f32, weight: f64) -> i32 {
+    pub(super) fn label_of(&self, label: f32, weight: f64) -> i32 {
         round(self.leaf_score.of(label) * weight * self.label)
     }
 
     /// Returns the score of a set of documents, which is the mean of their leaf scores, usually their labels (eq. 9 of
     /// Ibrahim & Carman 2016). Sets with equal means get identical floats.
     #[inline]
-    pub fn score(&self, sums: &ListSums) -> f64 {
+    pub(super) fn score(&self, sums: &ListSums) -> f64 {
         let weights = sums.weights as f64 / self.weight;
         if weights > 0.0 { sums.labels as f64 / self.label / weights } else { 0.0 }
     }
 
     /// Returns the total weight of the documents.
-    pub fn cover(&self, sums: &ListSums) -> f64 {
+    pub(super) fn cover(&self, sums: &ListSums) -> f64 {
         sums.weights as f64 / self.weight
     }
 }

@@ -146,7 +146,7 @@ struct NaiveGrowth<'a> {
 }
 
 /// Grows a tree by evaluating every cut by its definition.
-pub fn grow(
+pub(super) fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,
     (tree, rows): (u64, &[u32]),
