@@ -14,6 +14,8 @@ mod compose;
 pub mod config;
 pub mod coordinate_ascent;
 mod driver;
+#[cfg(test)]
+mod fixtures;
 mod forest;
 pub mod jobs;
 pub mod linear;

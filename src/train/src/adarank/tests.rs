@@ -2,7 +2,7 @@
 
 use super::boosting::{round, start};
 use crate::config::AdaRankParameters;
-use crate::linear::fixtures::documents;
+use crate::fixtures::documents;
 use crate::linear::ranker_fixtures::{NaiveQueries, WEIGHTED, problem, source};
 use planetree_model::model::FeatureNormalisation;
 

@@ -1,7 +1,7 @@
 //! Compares RankBoost with a slow twin, round by round.
 
 use crate::config::load;
-use crate::linear::fixtures::{Document, FEATURES, dataset, documents};
+use crate::fixtures::{Document, FEATURES, dataset, documents};
 use crate::{Silent, TrainRequest, train};
 
 /// Documents with few values per feature, so that there is a bin per value.

@@ -3,7 +3,7 @@
 use super::jobs::{CoordinateScan, ScanTotals};
 use super::search::{equal_weights, evaluate, restart, trials};
 use crate::config::CoordinateAscentParameters;
-use crate::linear::fixtures::documents;
+use crate::fixtures::documents;
 use crate::linear::ranker_fixtures::{NaiveQueries, WEIGHTED, problem, source};
 use planetree_base::random::Stream;
 use planetree_model::model::FeatureNormalisation;

@@ -8,8 +8,6 @@
 //! `validation.rs` scores validation sets.
 
 mod descent;
-#[cfg(test)]
-pub(crate) mod fixtures;
 mod jobs;
 mod learner;
 mod loss;

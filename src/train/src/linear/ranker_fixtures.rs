@@ -1,12 +1,12 @@
 //! Problems and naive references for the tests of learners that optimise a ranking metric.
 
-use super::fixtures::{Document, FEATURES, dataset, normalised};
 use super::plan::{PlannedFeature, StandardPlan};
 use super::ranker::RankingProblem;
 use super::ranking::RankingTarget;
 use super::rows::LinearRows;
 use super::runner::LinearJobs;
 use crate::config::load;
+use crate::fixtures::{Document, FEATURES, dataset, normalised};
 use planetree_data::source::LabelledData;
 use planetree_metric::{Convention, Judge, Metric, QueryRows};
 use planetree_model::model::FeatureNormalisation;

@@ -1,7 +1,7 @@
 //! Compares trained weights with slow twins: normal equations of plain sums, and the gradient of the log loss.
 
-use super::fixtures::{Document, FEATURES, dataset, documents, normalised};
 use crate::config::{Parameters, load};
+use crate::fixtures::{Document, FEATURES, dataset, documents, normalised};
 use crate::{CheckpointPlan, Every, Outcome, Silent, TrainRequest, train};
 use planetree_base::storage::Location;
 use planetree_model::model::{LinearFunction, Model, PartFamily};

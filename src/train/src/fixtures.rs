@@ -1,4 +1,4 @@
-//! Documents for the tests of linear models.
+//! Documents for tests.
 
 use planetree_base::random::Stream;
 use planetree_base::storage::Location;
