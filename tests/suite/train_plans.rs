@@ -599,7 +599,11 @@ fn outputs_of_forests_are_refused_with_the_reason() {
     data(room.path());
     for (arguments, problem, remedy) in [
         ("--preset linear --oob o", "--oob: a linear model has no trees", "train a forest"),
-        ("--preset mart --strength s", "--strength: boosted trees depend on each other", "train a forest"),
+        (
+            "--preset mart --strength s",
+            "--strength: a boosted tree does not rank by itself",
+            "train a forest",
+        ),
         ("--preset igbrt --oob o", "this training has several stages", "start_scores=oob"),
         ("--preset rf --set runs=2 --strength s", "this training averages several", "set runs=1"),
         ("--preset rf --set target=ordinal --oob o", "one per class", "target=labels"),

@@ -78,7 +78,8 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
         stages if !stages.iter().any(is_forest) => (
             match stages.first() {
                 Some(stage) if stage.tree().is_none() => "a linear model has no trees",
-                _ => "boosted trees depend on each other, so they have no scores or strengths of their own",
+                _ if request.out_of_bag => "boosting has no out-of-bag rows",
+                _ => "a boosted tree does not rank by itself",
             },
             "train a forest, such as with --preset rf",
         ),
