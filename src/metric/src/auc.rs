@@ -47,9 +47,8 @@ impl AreaRules {
         if relevant == 0.0 || irrelevant == 0.0 {
             return None;
         }
-        let rate = |percent: u32| f64::from(percent) / 100.0;
         // Converts a bound of the horizontal axis to a number of irrelevant documents.
-        let within = |percent: u32| rate(percent) * irrelevant;
+        let within = |percent: u32| f64::from(percent) / 100.0 * irrelevant;
         let (from, to) = (within(percents.0), within(percents.1));
         let (mut wrong, mut right) = (0.0, 0.0);
         let mut sum = 0.0;
@@ -67,15 +66,18 @@ impl AreaRules {
             wrong += passed;
             right += gained;
         }
-        let area = sum / (relevant * irrelevant);
-        Some(if self.standardised && percents != (0, 100) {
-            // McClish (1989): 0.5 for random scores, 1 for perfect ones.
-            let (from, to) = (rate(percents.0), rate(percents.1));
-            let (random, perfect) = ((to * to - from * from) / 2.0, to - from);
-            (1.0 + (area - random) / (perfect - random)) / 2.0
-        } else {
-            area
-        })
+        Some(self.scaled(sum / (relevant * irrelevant), percents))
+    }
+
+    /// Returns the area between two false-positive rates in percent, standardised if the convention says so: 0.5 for
+    /// random scores, 1 for perfect ones (McClish 1989).
+    pub(crate) fn scaled(self, area: f64, percents: (u32, u32)) -> f64 {
+        if !self.standardised || percents == (0, 100) {
+            return area;
+        }
+        let (from, to) = (f64::from(percents.0) / 100.0, f64::from(percents.1) / 100.0);
+        let (random, perfect) = ((to * to - from * from) / 2.0, to - from);
+        (1.0 + (area - random) / (perfect - random)) / 2.0
     }
 }
 

@@ -3,6 +3,7 @@
 //! If all scores are equal and the convention averages over ties, most metrics are this expectation already. This module
 //! has the others.
 
+use super::auc::AreaRules;
 use super::convention::{Convention, MapNormaliser, Ties};
 use super::{Metric, inversions};
 use planetree_base::error::{Error, Result};
@@ -20,7 +21,7 @@ impl Convention {
         if let Some(metric) = metrics.iter().find(|metric| matches!(metric, Metric::PartialAucPooled(..))) {
             return Err(Error::usage(
                 format_args!("{metric} has no expectation over random orders"),
-                "choose pauc@I-J, which is per query, or auc_pooled",
+                "choose pauc@I-J with auc=query in the convention, or auc_pooled",
             ));
         }
         Ok(Convention { ties: Ties::Average, binary_ties: Ties::Average, ..self.clone() })
@@ -59,7 +60,8 @@ fn partial_auc(labels: &[f32], convention: &Convention, percents: (u32, u32)) ->
         let (low, high) = (f64::max(from, place as f64), f64::min(to, place as f64 + 1.0));
         (high - low).max(0.0) * (place + 1) as f64 / (irrelevant + 1) as f64
     };
-    Some((0..irrelevant).map(step).sum::<f64>() / irrelevant as f64)
+    let area = (0..irrelevant).map(step).sum::<f64>() / irrelevant as f64;
+    Some(AreaRules::of(convention).scaled(area, percents))
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
     use crate::{Convention, Judge, Metric, QueryRows};
     use proptest::prelude::*;
 
-    const METRICS: &str = "ndcg@2,ndcg,dcg@3,err,err@2,map,map@3,mrr,mrr@2,p@3,recall@2,auc,pauc@0-30,pauc@20-70,tau,inversions";
+    const METRICS: &str = "ndcg@2,ndcg,dcg@3,err,err@2,map,map@3,mrr,mrr@2,p@3,recall@2,success@2,auc,pauc@0-30,pauc@20-70,tau,inversions";
 
     /// Calls a function for every order of the numbers below `count`.
     fn for_orders(count: usize, visit: &mut dyn FnMut(&[usize])) {
@@ -96,7 +98,7 @@ mod tests {
         fn the_expectation_is_the_mean_over_all_permutations(
             labels in proptest::collection::vec((0_u8..4).prop_map(f32::from), 1..6),
             convention in proptest::sample::select(
-                vec!["planetree", "letor4", "mslr", "yahoo", "empty=skip", "trec", "xgboost", "lightgbm"]),
+                vec!["planetree", "letor4", "mslr", "yahoo", "empty=skip", "trec", "xgboost", "lightgbm", "pauc=standardised"]),
         ) {
             let (metrics, convention) = (metrics(), convention.parse::<Convention>().unwrap());
             let names: Vec<String> = (0..labels.len()).map(|place| place.to_string()).collect();

@@ -71,20 +71,20 @@ pub fn read_systems(
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
-    if let Ok(pooled) = &parsed
+    // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
+    let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
+    let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
+    let convention = common_convention(&tables, rules.convention.as_ref())?;
+    if let Ok(pooled) = parsed.as_ref().map(|metric| convention.meant(*metric))
         && pooled.is_pooled()
     {
         return Err(Error::usage(
             format_args!(
                 "metric {pooled} has no value per query, so systems cannot be compared query by query"
             ),
-            "choose a metric that has, such as auc or pauc@0-5",
+            "choose a metric that has, such as ndcg, or auc and pauc@0-5 with auc=query in the convention",
         ));
     }
-    // A table may have columns that are not metrics of planetree, so an unknown metric name is used as a column name.
-    let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
-    let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
-    let convention = common_convention(&tables, rules.convention.as_ref())?;
     let label_map = common_label_map(&tables, rules.label_map.as_ref())?;
     let mut systems = Vec::new();
     for (compared, table) in files.iter().zip(&tables) {

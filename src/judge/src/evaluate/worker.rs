@@ -286,7 +286,8 @@ impl<'s> QueryJudge<'s> {
         let result = QueryResult { name, documents: scores.len(), relevant, first_row, values };
         self.results.push(&result);
         if settings.metrics.iter().any(Metric::is_pooled) {
-            self.results.pool.add(&input, convention, 1.0);
+            // The convention of the evaluator averages over ties if the order is random.
+            self.results.pool.add(&input, self.judge.convention(), 1.0);
         }
         if let Some(judge) = &mut self.dcg {
             let values = judge.query(&input).map_err(unfit)?;

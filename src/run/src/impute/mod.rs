@@ -111,7 +111,9 @@ pub fn impute(
         change = imputation.sweep(sweeps, progress)?;
     }
     let converged = change <= request.tolerance;
-    if !converged {
+    if !converged && sweeps == 1 {
+        warnings.push("filled values were not checked for convergence: raise --sweeps".to_owned());
+    } else if !converged {
         warnings.push(format!(
             "after {sweeps} sweeps, filled values still change by {change:.3} standard deviations: raise --sweeps or --tolerance"
         ));

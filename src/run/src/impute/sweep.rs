@@ -169,7 +169,11 @@ impl<'a> Imputation<'a> {
         let range = LabelRange { least: summary.least, most: summary.most };
         let data = self.scratch.at("learn");
         teaching.copy(place, (&known, range), false, &data)?;
-        let outcome = train_forest(&self.scratch, vec![data], self.request.plan, true)?;
+        let outcome = match train_forest(&self.scratch, vec![data], self.request.plan, true) {
+            // Too few rows have a value of the feature.
+            Err(Error::Untrainable(_)) => return Ok(constant(summary.mean)),
+            outcome => outcome?,
+        };
         let error = out_of_bag_error(teaching, place, range, outcome.out_of_bag.as_deref())?;
         let values = self.sides().map(|side| self.predict_side(side, (place, &known), range, &outcome.model));
         Ok(Prediction {

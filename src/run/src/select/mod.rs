@@ -78,7 +78,7 @@ pub fn select(
 ) -> Result<Selection> {
     let features = CommonFeatures::of(source, like)?;
     let counts = selected_counts(source, request.shares)?;
-    outputs::check_targets(request)?;
+    outputs::check_targets([source, like], request)?;
     let likeness = likeness::likeness(source, like, &features, request, step)?;
     let datasets = outputs::write(source, like, &features, (&likeness, &counts), request)?;
     table::write(source, &likeness, &request.output.join("likeness.parquet"))?;

@@ -22,8 +22,8 @@ fn share_name(share: f64) -> String {
     format!("top-{share}")
 }
 
-/// Checks that no output exists yet, unless it may be replaced.
-pub(super) fn check_targets(request: &SelectRequest<'_>) -> Result<()> {
+/// Checks that no output is an input, and that none exists yet unless it may be replaced.
+pub(super) fn check_targets(inputs: [&DatasetReader; 2], request: &SelectRequest<'_>) -> Result<()> {
     let mut names: Vec<String> = request.shares.iter().map(|share| share_name(*share)).collect();
     if let Some((index, share)) =
         names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))
@@ -35,6 +35,15 @@ pub(super) fn check_targets(request: &SelectRequest<'_>) -> Result<()> {
     }
     names.push(LIKE.to_owned());
     names.extend(request.as_weights.then(|| WEIGHTED.to_owned()));
+    for name in &names {
+        let target = request.output.join(name);
+        if inputs.iter().any(|input| input.location().is_same_place(&target)) {
+            return Err(Error::usage(
+                format_args!("{target} is both an input and an output"),
+                "name another directory with --output",
+            ));
+        }
+    }
     for name in names.iter().filter(|_| !request.overwrite) {
         let target = request.output.join(name);
         if Manifest::read(&target).is_ok() {
