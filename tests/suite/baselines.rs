@@ -120,3 +120,19 @@ fn bad_baselines_are_refused() {
     let compared = run(at, "compare p p --data data");
     assert!(compared.stderr.contains("there is nothing to rank its rows by"), "{}", compared.stderr);
 }
+
+#[test]
+fn areas_over_all_documents_of_random_orders_average_over_ties() {
+    let room = room();
+    dataset(room.path(), "data", &graded(44, 40, 10), "");
+    for convention in ["planetree", "catboost", "ydf"] {
+        let options =
+            format!("--data data --random --metrics auc_pooled,pauc@0-20 --convention {convention}");
+        let report = means(room.path(), &options);
+        assert_eq!(mean(&report, 1, "auc_pooled"), 0.5, "{convention}");
+    }
+    let compare =
+        "compare --data data --feature f1 --feature f2 --metric auc --convention mohan-cost,relevant=1";
+    let ran = run(room.path(), compare);
+    assert_refused(compare, &ran, 2, &["metric auc_pooled has no value per query", "auc=query"]);
+}

@@ -149,7 +149,10 @@ fn bad_costs_are_refused() {
         (with("costs.csv", "--cost-lambda=-1"), "--cost-lambda -1"),
         (with("costs.csv", "--cost-batch 0"), "--cost-batch 0"),
         (with("costs.csv", "--preset rf-list"), "--costs: listwise trees do not know costs"),
-        (with("costs.csv", "--set runs=2 --set bagging_fraction=0.5"), "--costs: a model of several stages, runs or classes"),
+        (
+            with("costs.csv", "--set runs=2 --set bagging_fraction=0.5"),
+            "--costs: a model of several stages, runs or classes",
+        ),
     ];
     let cases: Vec<(&str, &str)> =
         cases.iter().map(|(arguments, text)| (arguments.as_str(), *text)).collect();

@@ -135,6 +135,14 @@ fn odd_data_and_options() {
         assert_refused(&arguments, &run(room.path(), &arguments), code, &[message]);
         assert!(!room.path().join("o").exists(), "{arguments}");
     }
+    // A feature with too few values for a split is filled with its mean.
+    let mut rare = masked(&truth);
+    rare.iter_mut().enumerate().for_each(|(row, example)| {
+        example.features[2] = (row < 2).then_some(row as f32);
+    });
+    dataset(room.path(), "rare", &rare, "");
+    filled(room.path(), "--data rare", "rare-filled");
+    assert_eq!(rows_of(&room.path().join("rare-filled"))[5].features[2], Some(0.5));
     // Nothing is missing: the rows are the same.
     let json = filled(room.path(), "--data complete", "same");
     assert_eq!((json["sweeps"].as_u64(), json["features"].as_array().unwrap().len()), (Some(0), 0));

@@ -165,6 +165,11 @@ fn only_common_features_are_used() {
         ),
         (format!("select --source a --like b --share 5,5 {QUICK} --output o"), 2, "lists 5 twice"),
         (format!("select --source a --like b --share 50 {QUICK} --output out"), 1, "exists already"),
+        (
+            format!("select --source out/like --like b --share 50 {QUICK} --output out --overwrite"),
+            2,
+            "both an input and an output",
+        ),
         (format!("select --source a --like b --share 50 --folds 500 {QUICK} --output o"), 2, "500 folds"),
         ("select --source a --like b --share 5 --set ensemble=boost --output o".to_owned(), 2, "error: "),
         ("select --source a --like b --output o".to_owned(), 2, "--share"),
