@@ -14,28 +14,28 @@ use std::sync::Arc;
 
 /// Security options of a cluster, which do not exist in this build.
 #[derive(Debug, Args)]
-pub struct SecurityOptions {}
+pub(crate) struct SecurityOptions {}
 
 /// A cluster, which cannot exist in this build.
-pub enum RemoteCluster {}
+pub(crate) enum RemoteCluster {}
 
 impl RemoteCluster {
-    pub fn new(_: &str, _: &SecurityOptions, _: usize, _: bool) -> Result<Self> {
+    pub(crate) fn new(_: &str, _: &SecurityOptions, _: usize, _: bool) -> Result<Self> {
         Err(Error::usage(
             "--cluster: this planetree was built without cluster support",
             "build it with the feature `cluster`: cargo install planetree --features cluster",
         ))
     }
 
-    pub fn backend(&self) -> Arc<dyn Backend> {
+    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
         match *self {}
     }
 
-    pub fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
+    pub(crate) fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
         match *self {}
     }
 
-    pub fn predict(
+    pub(crate) fn predict(
         &self,
         _: &DatasetReader,
         _: &Model,
@@ -47,15 +47,15 @@ impl RemoteCluster {
     }
 
     #[cfg(feature = "sql")]
-    pub fn queries(&self) -> Result<SqlCluster> {
+    pub(crate) fn queries(&self) -> Result<SqlCluster> {
         match *self {}
     }
 
-    pub fn traffic(&self) -> Value {
+    pub(crate) fn traffic(&self) -> Value {
         match *self {}
     }
 
-    pub fn level_traffic(&self) -> Value {
+    pub(crate) fn level_traffic(&self) -> Value {
         match *self {}
     }
 }

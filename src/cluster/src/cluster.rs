@@ -238,6 +238,9 @@ impl Backend for Cluster {
         if request.objective.is_some() {
             return refuse("a custom objective");
         }
+        if request.common_features {
+            return refuse("a subset of the features (--common-features)");
+        }
         if request.start_scores.is_some() {
             return refuse("a model with start scores of a file (--start-scores)");
         }

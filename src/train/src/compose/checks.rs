@@ -43,7 +43,8 @@ pub(super) fn check(request: &TrainRequest) -> Result<()> {
         ));
     }
     check_forest_outputs(request)?;
-    if request.start.is_some() {
+    if let Some(start) = &request.start {
+        start.check_complete("--start-model")?;
         check_start(request, "--start-model")?;
     }
     if request.start_scores.is_some() {
@@ -178,8 +179,8 @@ fn check_costs(request: &TrainRequest) -> Result<()> {
         {
             "only trees know costs; other models use all their features at once"
         }
-        Some(_) if request.start.as_ref().is_some_and(|start| start.only_trees().is_none()) => {
-            "the start model is not a single ensemble of trees"
+        Some(_) if request.start.is_some() && super::start::extended(request).is_none() => {
+            "the start model is not a single boosted ensemble of trees"
         }
         Some(parameters) => match &parameters.forest().map(|forest| &forest.criterion) {
             Some(criterion) if criterion.listwise().is_some() => "listwise trees do not know costs",

@@ -192,8 +192,8 @@ impl TrainingPlan {
                 );
             }
         }
-        let is_linear = |stage: &Parameters| stage.tree().is_none();
-        if self.runs > 1 && self.stages.iter().all(is_linear) {
+        let is_fixed = |stage: &Parameters| stage.tree().is_none() && !stage.learner.config().draws();
+        if self.runs > 1 && self.stages.iter().all(is_fixed) {
             return Err(Error::usage(
                 format_args!(
                     "runs = {}: a linear model does not depend on the seed, so all runs would be the same",

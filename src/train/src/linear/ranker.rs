@@ -59,7 +59,7 @@ pub(crate) fn problem<'a, L: Sync + Clone>(
     check(context, input)?;
     let rows = &input.data.rows;
     if rows.iter().any(|rows| rows.weights.is_some()) {
-        observer.note(&format!("{} does not use the weights of rows", kind.name));
+        observer.note(&format!("{} uses the weights of rows only to normalise features", kind.name));
     }
     let snapshot = || settings.with(learner).to_toml();
     let (training, validation) = StartScores::divided(start);

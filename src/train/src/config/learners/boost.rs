@@ -282,6 +282,11 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
         }
         raw.boost.split_by = SplitBy::Newton;
     }
+    // An explicit number of leaves disables the preset's depth limit.
+    if raw.boost.num_leaves.is_some() && settings.is_chosen("num_leaves") && !settings.is_chosen("max_depth")
+    {
+        raw.tree.max_depth = None;
+    }
     check_rankboost(settings, raw)?;
     let steps = (raw.boost.split_by, raw.boost.leaf);
     let is_unregularised =
@@ -292,11 +297,6 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
             &format!("split_by={} with leaf={} has no regularisation", steps.0.name(), steps.1.name()),
             "remove it, or set split_by=newton or leaf=newton",
         ));
-    }
-    // An explicit number of leaves disables the preset's depth limit.
-    if raw.boost.num_leaves.is_some() && settings.is_chosen("num_leaves") && !settings.is_chosen("max_depth")
-    {
-        raw.tree.max_depth = None;
     }
     if raw.learner == &BOOST && raw.tree.max_depth.is_none() && raw.boost.num_leaves.is_none() {
         return Err(settings.fault(
