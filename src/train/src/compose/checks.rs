@@ -102,7 +102,16 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
 
 /// Returns an error if there are not as many start scores as rows.
 pub(super) fn check_start_scores(request: &TrainRequest, sources: &Sources) -> Result<()> {
+    /// Squares of larger scores, summed over rows, may not be representable.
+    const MOST: f64 = 1e100;
     let Some(given) = &request.start_scores else { return Ok(()) };
+    let all = std::iter::once(&given.training).chain(&given.validation).flatten();
+    if let Some(score) = all.copied().find(|score| score.abs() > MOST) {
+        return Err(Error::usage(
+            format_args!("start scores: {score} is too large"),
+            format_args!("scale the scores so that none is above {MOST:e} in magnitude"),
+        ));
+    }
     let scores = std::iter::once(&given.training).chain(&given.validation);
     let data = std::iter::once(&sources.source).chain(&sources.validation);
     let fits = |(scores, data): (&Vec<f64>, &LabelledData)| {
