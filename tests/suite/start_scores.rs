@@ -123,7 +123,8 @@ fn start_scores_that_do_not_fit_are_refused() {
     fails("--start-scores data-start --start-model forest", &["conflicts with --start-model"]);
     fails("--start-scores data-start --set base_score=1", &["base_score conflicts with --start-scores"]);
     fails("--start-scores data-start --set target=at_most:1", &["conflicts with --start-scores"]);
-    fails("--start-scores data-start --preset rf-point", &["independent", "remove --start-scores"]);
+    let forest = "train --preset rf-point --data data --model n --start-scores data-start";
+    assert_refused(forest, &run(at, forest), 2, &["independent", "remove --start-scores"]);
 }
 
 #[test]
