@@ -220,7 +220,7 @@ mod tests {
                 .collect();
             let together = evaluate(&prepared, &labels, &scores, &bounds);
             let mut buffers = RankBuffers::default();
-            for (one, mean) in prepared.iter().zip(&together).filter(|(one, _)| one.metric != Metric::Rmse) {
+            for (one, mean) in prepared.iter().zip(&together).filter(|(one, _)| one.metric != Metric::Rmse && !one.metric.is_pooled()) {
                 let (mut by_query, mut by_order) = (Mean::new(one.metric), Mean::new(one.metric));
                 for (number, query) in queries.iter().enumerate() {
                     let (labels, scores): (Vec<f32>, Vec<f64>) = query.iter().copied().unzip();

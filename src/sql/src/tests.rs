@@ -206,7 +206,13 @@ fn the_order_of_a_subquery_holds_on_any_number_of_threads() {
 #[test]
 fn rows_without_an_order_are_ranked_in_the_worst_order() {
     let rows = some_rows(3, 40);
-    let expected = judged(&rows, &"planetree,ties=worst".parse().unwrap());
+    let mut expected = judged(&rows, &"planetree,ties=worst".parse().unwrap());
+    // Areas do not depend on the order of equal scores.
+    for (query, values) in judged(&rows, &Convention::default()) {
+        let own = expected.get_mut(&query).unwrap().iter_mut().zip(values);
+        let areas = own.zip(&METRICS).filter(|(_, (name, _))| name.contains("auc"));
+        areas.for_each(|((expected, value), _)| *expected = value);
+    }
     let rounded = |found: BTreeMap<String, Vec<Option<u64>>>| -> Vec<Option<i64>> {
         let round = |bits: u64| (f64::from_bits(bits) * 1e12).round() as i64;
         found.into_values().flatten().map(|value| value.map(round)).collect()

@@ -68,6 +68,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "missing" => ("learned", "\"learned\""),
         "normalise_features" => ("zscore", "\"z\""),
         "svm_c" => ("2", "2.0"),
+        "train_metric" => ("MAP", "\"map\""),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
         "lambda_metric" => ("ERR", "\"err\""),
         "lambda_norm" => ("no", "false"),
@@ -98,6 +99,8 @@ fn every_parameter_can_be_set_under_every_name() {
             | "queries_per_node" => "rf-list",
             "normalise_features" => "linear",
             "svm_c" => "ranksvm",
+            "train_metric" | "tolerance" | "max_repeats" => "adarank",
+            "line_steps" => "coordinate-ascent",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
             "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"

@@ -248,7 +248,7 @@ proptest! {
         };
         let split = [Divisor::Rows, Divisor::Weight { lambda: 0.5 }, Divisor::One][divisor];
         let rules = SplitRules { split, min_weight: f64::from(min_weight), min_to_split, missing, ..rules_of(rows) };
-        let costs: Vec<f64> = columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
+        let costs: Vec<f64> = columns.iter().zip(costs.iter().cycle()).map(|(_, cost)| f64::from(*cost) * 1000.0).collect();
         for penalties in [None, Some(costs.as_slice())] {
             let mut sets = start();
             let tree = match exact {

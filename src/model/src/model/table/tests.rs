@@ -150,7 +150,7 @@ fn a_forged_file_is_rejected() {
     let model = example();
     model.write(&location).unwrap();
     let header = TableReader::open(&location, TableKind::Model).unwrap().metadata(HEADER).unwrap().to_owned();
-    let newer = header.replace("\"format\":2", "\"format\":3,\"what\":3");
+    let newer = header.replace("\"format\":2", "\"format\":4,\"what\":3");
     let error = forge(&location, &newer, None);
     assert!(error.to_string().contains("written by a newer planetree"), "{error}");
     for wrong in ["", "{}", "[1]", &header.replace("\"sum\"", "\"magic\""), &header[..header.len() - 1]] {

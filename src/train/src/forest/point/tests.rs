@@ -81,6 +81,7 @@ impl<K: Criterion> Naive<'_, K> {
             return Ok(());
         }
         let before = context.criterion.score(&total);
+        let least = before + context.criterion.gain_error(&total).max(before.abs() * 1e-12);
         self.features.start(path);
         let mut best: Option<(f64, u32, bool, u32, f64)> = None; // score, feature, missing left, last code to the left
         let mut varies = false;
@@ -111,7 +112,7 @@ impl<K: Criterion> Naive<'_, K> {
                         continue;
                     }
                     let score = context.criterion.score(&left) + context.criterion.score(&right);
-                    if score > before + before.abs() * 1e-12 && of_feature.is_none_or(|best| score > best.0) {
+                    if score > least && of_feature.is_none_or(|best| score > best.0) {
                         of_feature = Some((score, missing_left, last));
                     }
                 }
@@ -210,7 +211,7 @@ proptest! {
         let table = |class: usize| class as f64;
         let entropy = Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(table) };
         let penalties = |unit: f64| -> Option<Arc<[f64]>> {
-            Some(columns.iter().zip(&costs).map(|(_, cost)| f64::from(*cost) * unit).collect())
+            Some(columns.iter().zip(costs.iter().cycle()).map(|(_, cost)| f64::from(*cost) * unit).collect())
         };
         check_tree(&parameters, &data, &columns, entropy.clone(), classes.clone(), None)?;
         check_tree(&parameters, &data, &columns, entropy, classes.clone(), penalties(0.3))?;
