@@ -81,7 +81,7 @@ impl<K: Criterion> Naive<'_, K> {
             return Ok(());
         }
         let before = context.criterion.score(&total);
-        let least = before + context.criterion.gain_error(&total).max(before.abs() * 1e-12);
+        let lowest = before + context.criterion.gain_error(&total).max(before.abs() * 1e-12);
         self.features.start(path);
         let mut best: Option<(f64, u32, bool, u32, f64)> = None; // score, feature, missing left, last code to the left
         let mut varies = false;
@@ -112,7 +112,7 @@ impl<K: Criterion> Naive<'_, K> {
                         continue;
                     }
                     let score = context.criterion.score(&left) + context.criterion.score(&right);
-                    if score > least && of_feature.is_none_or(|best| score > best.0) {
+                    if score > lowest && of_feature.is_none_or(|best| score > best.0) {
                         of_feature = Some((score, missing_left, last));
                     }
                 }
