@@ -60,8 +60,7 @@ pub(crate) struct PredictArguments {
     #[arg(long, conflicts_with = "start_scores")]
     without_start_scores: bool,
 
-    /// Let documents with low scores exit after every so many trees: they keep their scores and are not scored any
-    /// further
+    /// Number of trees between early exits: the lowest-scored documents keep their scores and are not scored further
     #[arg(long, value_name = "TREES", requires = "exit_percent", conflicts_with_all = ["parts", "cluster", "start_scores"])]
     exit_every: Option<u32>,
 

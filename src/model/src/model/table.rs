@@ -55,8 +55,8 @@ impl Model {
         Self::read_unfinished(&Location::Local(file.path().to_owned()))
     }
 
-    /// Reads and validates a model. Returns an error if the model was trained from start scores, so that nobody takes its
-    /// value for a score.
+    /// Reads and validates a model. Returns an error if the model was trained from start scores, because its value
+    /// alone is not a score.
     pub fn read(location: &Location) -> Result<Model> {
         let model = Self::read_unfinished(location)?;
         model.check_complete(location)?;

@@ -1,6 +1,6 @@
 //! Quality against cost, with early exits (Mohan 2010, chapter 6).
 //!
-//! After every so many trees, the metrics of all documents and the mean cost of scoring a document are one point of a
+//! At each exit, the metrics of all documents and the mean cost of scoring a document are one point of a
 //! curve; then the lowest documents exit. There is one curve per percentage of exits.
 
 mod table;

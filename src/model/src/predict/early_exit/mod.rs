@@ -1,5 +1,5 @@
-//! Early exits (Mohan 2010, chapter 6): after every so many trees, the documents with the lowest scores are not scored
-//! any further. They keep their scores.
+//! Early exits (Mohan 2010, chapter 6): at regular numbers of trees, the documents with the lowest scores are no longer
+//! scored. They keep their scores.
 //!
 //! `rule.rs` says which documents exit, `rows.rs` scores documents from exit to exit, and `stream.rs` scores a dataset.
 
