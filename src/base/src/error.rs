@@ -43,6 +43,13 @@ pub enum Error {
     #[error(transparent)]
     Untrainable(Box<Error>),
 
+    /// A result that is worse than the user allows. The result itself was computed and written.
+    #[error("{problem}")]
+    QualityGate {
+        /// Which result is worse than allowed.
+        problem: String,
+    },
+
     /// A bug in planetree: the program reached a state that no input should be able to cause.
     #[error("internal error: {at}: {problem}")]
     Bug {
@@ -152,15 +159,17 @@ impl Error {
             Error::Bug { .. } => {
                 Some("this is a bug in planetree: please report it with the command and its output")
             }
-            Error::Interrupted => None,
+            Error::Interrupted | Error::QualityGate { .. } => None,
         }
         .filter(|remedy| !remedy.is_empty())
     }
 
-    /// Returns the exit code of a process that ends with this error: 2 for incorrect usage, 1 for all other errors.
+    /// Returns the exit code of a process that ends with this error: 2 for incorrect usage, 3 for a failed quality
+    /// gate, 1 for all other errors.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage { .. } => 2,
+            Error::QualityGate { .. } => 3,
             Error::Untrainable(inner) => inner.exit_code(),
             _ => 1,
         }

@@ -1,4 +1,4 @@
-//! Shared foundations of the planetree crates: errors, storage, random numbers, progress, jobs, least
+//! Shared foundations of the planetree crates: errors, panics, storage, random numbers, progress, jobs, least
 //! squares and binary encoding.
 
 #![warn(unreachable_pub)]
@@ -7,10 +7,13 @@ pub mod compact;
 pub mod error;
 pub mod job;
 pub mod least_squares;
+pub mod panics;
+pub mod program;
 pub mod progress;
 pub mod random;
 pub mod size;
 pub mod storage;
 pub mod suggest;
 pub mod symmetric;
+pub mod terminal;
 pub mod wire;

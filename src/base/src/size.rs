@@ -47,6 +47,11 @@ pub fn shown_count(count: u64) -> String {
     text
 }
 
+/// Formats a count with its noun, such as `1 tree` or `1,200 trees`.
+pub fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", shown_count(count), if count == 1 { one } else { several })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

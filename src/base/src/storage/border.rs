@@ -4,29 +4,74 @@
 use super::interrupt;
 use crate::error::{Error, Result};
 use std::future::Future;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("planetree-io")
-        .enable_all()
-        .build()
-        .expect("starting the two I/O threads")
-});
+/// The runtimes of this process and of the processes that it was forked from.
+static FIRST: OnceLock<Box<ProcessRuntime>> = OnceLock::new();
+
+/// The runtime of a process.
+struct ProcessRuntime {
+    process: u32,
+    runtime: Runtime,
+    /// The runtime that a forked process starts, because it has none of the threads of its parent.
+    of_child: OnceLock<Box<ProcessRuntime>>,
+}
+
+/// Returns the runtime of this process.
+fn runtime() -> &'static Runtime {
+    let process = std::process::id();
+    let mut place = &FIRST;
+    loop {
+        let found = place.get_or_init(|| Box::new(ProcessRuntime::start(process)));
+        if found.process == process {
+            return &found.runtime;
+        }
+        place = &found.of_child;
+    }
+}
+
+impl ProcessRuntime {
+    fn start(process: u32) -> Self {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("planetree-io")
+            .enable_all()
+            .build()
+            .expect("starting the two I/O threads");
+        ProcessRuntime { process, runtime, of_child: OnceLock::new() }
+    }
+}
+
+/// Default of [`set_deadline`].
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
+
+static DEADLINE_MILLISECONDS: AtomicU64 = AtomicU64::new(DEFAULT_DEADLINE.as_millis() as u64);
+
+/// Sets the maximum time of a request to an object store or web server, with all its retries. It applies to this
+/// process, from the next request on.
+pub fn set_deadline(deadline: Duration) {
+    let milliseconds = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    DEADLINE_MILLISECONDS.store(milliseconds, Ordering::Relaxed);
+}
+
+/// Returns the maximum time of a request with all its retries.
+pub(super) fn deadline() -> Duration {
+    Duration::from_millis(DEADLINE_MILLISECONDS.load(Ordering::Relaxed))
+}
 
 /// Blocks until a future completes, even if the user interrupts the command. It is meant for work that must not be
 /// interrupted, such as cleaning up.
 pub fn wait<F: Future>(future: F) -> F::Output {
-    RUNTIME.block_on(future)
+    runtime().block_on(future)
 }
 
 /// Blocks until a future completes or the user interrupts the command.
 pub fn wait_or_interrupt<F: Future>(future: F) -> Result<F::Output> {
-    RUNTIME.block_on(async {
+    runtime().block_on(async {
         tokio::select! {
             output = future => Ok(output),
             () = interrupted() => Err(Error::Interrupted),
@@ -40,29 +85,56 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    RUNTIME.spawn(future)
+    runtime().spawn(future)
 }
 
-/// Retries a request after a network failure, such as a broken connection or a truncated body. The `object_store`
-/// crate retries requests that the server refused, but not requests that the server may already have processed.
-/// Repeating such requests is safe here, because all requests of planetree are idempotent. Responses such as "not
-/// found" are not retried.
+/// Retries a request after a network failure, such as a broken connection or a truncated body, until the deadline. The
+/// `object_store` crate retries requests that the server refused, but not requests that the server may already have
+/// processed. Repeating such requests is safe here, because all requests of planetree are idempotent. Responses such as
+/// "not found" are not retried, and neither are failures that a retry cannot mend.
 pub(crate) async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
     R: FnMut() -> F,
 {
     const TRIES: u32 = 8;
-    let mut tried = 0;
-    loop {
-        tried += 1;
-        match request().await {
-            Err(object_store::Error::Generic { .. }) if tried < TRIES => {
-                tokio::time::sleep(Duration::from_millis(25 << tried)).await;
+    let tries = async {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match request().await {
+                Err(error @ object_store::Error::Generic { .. }) if tried < TRIES && !is_final(&error) => {
+                    tokio::time::sleep(Duration::from_millis(25 << tried)).await;
+                }
+                outcome => return outcome,
             }
-            outcome => return outcome,
         }
-    }
+    };
+    until_deadline(tries).await.unwrap_or_else(Err)
+}
+
+/// Waits for a future until the deadline.
+pub(super) async fn until_deadline<F: Future>(future: F) -> object_store::Result<F::Output> {
+    let limit = deadline();
+    tokio::time::timeout(limit, future).await.map_err(|_| object_store::Error::Generic {
+        store: "deadline",
+        source: format!("{DEADLINE_PASSED} within {} s", limit.as_secs_f64()).into(),
+    })
+}
+
+/// Part of the message of a request that was given up at the deadline.
+pub(super) const DEADLINE_PASSED: &str = "no answer from the server";
+
+/// Returns whether a retry cannot mend a failure.
+#[cfg(feature = "cloud")]
+fn is_final(error: &object_store::Error) -> bool {
+    super::requests::refusal_in(&error.to_string()).is_some()
+}
+
+/// Returns whether a retry cannot mend a failure.
+#[cfg(not(feature = "cloud"))]
+fn is_final(_: &object_store::Error) -> bool {
+    false
 }
 
 async fn interrupted() {

@@ -1,8 +1,10 @@
 //! Opens object stores, given a URL and the usual environment variables for credentials. The `object_store` crate
 //! reads the secrets, which never appear in messages, log lines or `{:?}` output of planetree.
 
+use super::border;
 use super::location::Access;
 use super::redact::{redacted_url, without_urls};
+use super::requests::{Connector, refusal_in};
 use crate::error::{Error, Result};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
@@ -12,7 +14,6 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, RetryConfig};
 use std::sync::Arc;
-use std::time::Duration;
 use url::Url;
 
 /// A kind of object store, with its URL schemes and the environment variables that hold its credentials.
@@ -119,7 +120,14 @@ pub(super) fn plain(error: &object_store::Error) -> (String, &'static str) {
     use object_store::Error as E;
     let text = error.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if matches!(error, E::NotFound { .. }) || says(&["NoSuchBucket", "404 Not Found"]) {
+    if let Some(refusal) = refusal_in(&text) {
+        refusal
+    } else if let Some(start) = text.find(border::DEADLINE_PASSED) {
+        (
+            text[start..].lines().next().unwrap_or_default().to_owned(),
+            "check the endpoint and the network, or raise --deadline",
+        )
+    } else if matches!(error, E::NotFound { .. }) || says(&["NoSuchBucket", "404 Not Found"]) {
         ("there is no such object or bucket".to_owned(), "check the spelling of the bucket and the path")
     } else if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })
         || says(&["403 Forbidden", "401 Unauthorized", "SignatureDoesNotMatch", "InvalidAccessKeyId"])
@@ -130,6 +138,11 @@ pub(super) fn plain(error: &object_store::Error) -> (String, &'static str) {
         )
     } else if matches!(error, E::NotSupported { .. } | E::NotImplemented { .. }) {
         ("operation not supported by this store".to_owned(), "use a local path or another object store")
+    } else if says(&["dns error", "failed to lookup address"]) {
+        (
+            "the host name of the endpoint cannot be resolved".to_owned(),
+            "check the spelling of the endpoint and the network",
+        )
     } else if says(&["error sending request", "operation timed out"]) {
         (
             "the store did not respond after several retries".to_owned(),
@@ -148,8 +161,10 @@ fn short_message(text: &str) -> String {
     without_urls(&words.join(" ")).trim_end_matches([':', ' ', '.']).to_owned()
 }
 
+const WITH_SECRETS: Connector = Connector { has_secrets: true };
+
 fn retry_config() -> RetryConfig {
-    RetryConfig { max_retries: 12, retry_timeout: Duration::from_secs(180), ..RetryConfig::default() }
+    RetryConfig { max_retries: 12, retry_timeout: border::deadline(), ..RetryConfig::default() }
 }
 
 fn open_s3(url: &Url) -> object_store::Result<StoreHandles> {
@@ -157,7 +172,10 @@ fn open_s3(url: &Url) -> object_store::Result<StoreHandles> {
         .or_else(|_| std::env::var("AWS_ENDPOINT_URL"))
         .or_else(|_| std::env::var("AWS_ENDPOINT"))
         .unwrap_or_default();
-    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry_config());
+    let mut builder = AmazonS3Builder::from_env()
+        .with_url(url.as_str())
+        .with_retry(retry_config())
+        .with_http_connector(WITH_SECRETS);
     if endpoint.starts_with("http://") {
         builder = builder.with_allow_http(true); // the user chose an endpoint without TLS
     }
@@ -170,13 +188,15 @@ fn writable<S: ObjectStore + MultipartStore>(store: S) -> StoreHandles {
 }
 
 fn open_gcs(url: &Url) -> object_store::Result<StoreHandles> {
-    Ok(writable(
-        GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry_config()).build()?,
-    ))
+    let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry_config());
+    Ok(writable(builder.with_http_connector(WITH_SECRETS).build()?))
 }
 
 fn open_azure(url: &Url) -> object_store::Result<StoreHandles> {
-    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry_config());
+    let mut builder = MicrosoftAzureBuilder::from_env()
+        .with_url(url.as_str())
+        .with_retry(retry_config())
+        .with_http_connector(WITH_SECRETS);
     if std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
@@ -190,6 +210,8 @@ fn open_http(url: &Url) -> object_store::Result<StoreHandles> {
     let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
     let builder =
         HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry_config());
+    // Web servers often redirect to other hosts. Credentials of a URL are in a header that the client then removes.
+    let builder = builder.with_http_connector(Connector { has_secrets: false });
     Ok((Arc::new(builder.build()?), None))
 }
 

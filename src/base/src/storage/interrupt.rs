@@ -36,6 +36,12 @@ pub fn listen_to_input() {
     });
 }
 
+/// Requests a graceful stop of all work in the process. It is for programs that call planetree as a library and handle
+/// signals themselves. [`forget`] clears the request.
+pub fn stop() {
+    REQUESTED.store(true, Ordering::SeqCst);
+}
+
 fn request() {
     let again = REQUESTED.swap(true, Ordering::SeqCst);
     if !ORDERLY.load(Ordering::SeqCst) {

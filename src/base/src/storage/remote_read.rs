@@ -67,7 +67,9 @@ pub(super) struct StreamReader {
 impl Read for StreamReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.current.is_empty() {
-            match border::wait_or_interrupt(self.chunks.next()).map_err(io::Error::other)? {
+            let chunk = border::until_deadline(self.chunks.next());
+            let chunk = border::wait_or_interrupt(chunk).map_err(io::Error::other)?;
+            match chunk.unwrap_or_else(|error| Some(Err(error))) {
                 Some(Ok(chunk)) => self.current = chunk,
                 Some(Err(error)) => return Err(io::Error::other(self.location.store_error("read", &error))),
                 None => return Ok(0),
