@@ -39,6 +39,7 @@ mod pool;
 mod precision;
 mod prepared;
 mod query;
+mod r_precision;
 mod random_order;
 mod ranked;
 mod ranking;
@@ -84,6 +85,8 @@ pub enum Metric {
     Precision(Option<u32>),
     /// Recall: the fraction of the relevant documents that are among the top documents.
     Recall(Option<u32>),
+    /// R-precision: the precision at the number of relevant documents.
+    RPrecision,
     /// Success: whether at least one of the top documents is relevant.
     Success(Option<u32>),
     /// Area under the ROC curve.

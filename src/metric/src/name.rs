@@ -23,7 +23,7 @@ enum MetricSyntax {
 
 /// The table of metrics, in the order that `Metric::name` expects. To add a metric, implement it in a file of its
 /// own, add a variant to [`Metric`], an entry here and a case in `value.rs`.
-const ENTRIES: [NamedMetric; 15] = [
+const ENTRIES: [NamedMetric; 16] = [
     NamedMetric {
         name: "ndcg",
         aliases: &["normalized_dcg"],
@@ -65,6 +65,12 @@ const ENTRIES: [NamedMetric; 15] = [
         aliases: &["r"],
         make: MetricSyntax::WithDepth(Metric::Recall),
         help: "fraction of the relevant documents that are in the top K",
+    },
+    NamedMetric {
+        name: "rprec",
+        aliases: &["r_precision", "rprecision", "r-prec"],
+        make: MetricSyntax::Plain(Metric::RPrecision),
+        help: "precision at the number of relevant documents",
     },
     NamedMetric {
         name: "success",
@@ -159,14 +165,15 @@ impl Metric {
             Metric::Mrr(_) => 4,
             Metric::Precision(_) => 5,
             Metric::Recall(_) => 6,
-            Metric::Success(_) => 7,
-            Metric::Auc => 8,
-            Metric::PartialAuc(..) => 9,
-            Metric::AucPooled => 10,
-            Metric::PartialAucPooled(..) => 11,
-            Metric::KendallTau => 12,
-            Metric::Inversions => 13,
-            Metric::Rmse => 14,
+            Metric::RPrecision => 7,
+            Metric::Success(_) => 8,
+            Metric::Auc => 9,
+            Metric::PartialAuc(..) => 10,
+            Metric::AucPooled => 11,
+            Metric::PartialAucPooled(..) => 12,
+            Metric::KendallTau => 13,
+            Metric::Inversions => 14,
+            Metric::Rmse => 15,
         };
         ENTRIES[place].name
     }
@@ -197,8 +204,14 @@ impl FromStr for Metric {
         let text = text.trim();
         let (name, range) = match text.split_once('@') {
             Some((name, range)) => (name, Some(range)),
-            None => (text, None),
+            None => trec_eval_name(text).unwrap_or((text, None)),
         };
+        if name.eq_ignore_ascii_case("bpref") {
+            return Err(Error::usage(
+                "bpref is not available: rankings do not say which documents were judged",
+                "remove unjudged documents from the ranking and compute map, or use trec_eval",
+            ));
+        }
         let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
             let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
             let all: Vec<String> = ENTRIES.iter().map(NamedMetric::written).collect();
@@ -230,6 +243,14 @@ impl FromStr for Metric {
     }
 }
 
+/// Splits a metric of trec_eval with a cutoff, such as `ndcg_cut_10` or `P_10`, into name and cutoff.
+fn trec_eval_name(text: &str) -> Option<(&str, Option<&str>)> {
+    let (name, depth) = text.rsplit_once('_')?;
+    let is_depth = !depth.is_empty() && depth.bytes().all(|byte| byte.is_ascii_digit());
+    let name = name.strip_suffix("_cut").unwrap_or(name);
+    is_depth.then_some((name, Some(depth)))
+}
+
 /// Parses two percentages, the lower first. They are written as `0-5` or, as in Mohan's thesis, as `[0,5]`.
 fn percents(range: &str) -> Option<(u32, u32)> {
     let range = range.strip_prefix('[').and_then(|range| range.strip_suffix(']')).unwrap_or(range);
@@ -256,6 +277,13 @@ mod tests {
             ("mean_average_precision", "map"),
             ("rr", "mrr"),
             ("pauc@[0,5]", "pauc@0-5"),
+            ("ndcg_cut_10", "ndcg@10"),
+            ("map_cut_100", "map@100"),
+            ("P_10", "p@10"),
+            ("recall_100", "recall@100"),
+            ("success_5", "success@5"),
+            ("recip_rank", "mrr"),
+            ("Rprec", "rprec"),
         ] {
             assert_eq!(alias.parse::<Metric>().unwrap().to_string(), name);
         }
@@ -281,7 +309,7 @@ mod tests {
 
     #[test]
     fn faulty_names_say_what_was_meant() {
-        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, success@K, auc, pauc@I-J, auc_pooled, pauc_pooled@I-J, tau, inversions, rmse";
+        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, rprec, success@K, auc, pauc@I-J, auc_pooled, pauc_pooled@I-J, tau, inversions, rmse";
         let pauc = "write pauc@0-5 for the false-positive rates from 0 to 5 percent";
         for (name, problem, remedy) in [
             ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),

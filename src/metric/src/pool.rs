@@ -25,6 +25,17 @@ impl Metric {
     pub fn is_pooled(&self) -> bool {
         matches!(self, Metric::AucPooled | Metric::PartialAucPooled(..))
     }
+
+    /// Returns the reason why the metric has no value for a dataset.
+    pub fn why_undefined(&self) -> &'static str {
+        match self {
+            Metric::AucPooled | Metric::PartialAucPooled(..) => {
+                "it needs both relevant and irrelevant documents (see relevant= in the convention)"
+            }
+            Metric::Auc | Metric::PartialAuc(..) => "no query has both relevant and irrelevant documents",
+            _ => "no query has a value",
+        }
+    }
 }
 
 impl Pool {

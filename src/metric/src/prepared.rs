@@ -97,9 +97,11 @@ impl Prepared {
     pub fn is_of_order(&self) -> bool {
         let ties = match self.metric {
             Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => self.convention.ties,
-            Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => {
-                self.convention.binary_ties
-            }
+            Metric::Map(_)
+            | Metric::Mrr(_)
+            | Metric::Precision(_)
+            | Metric::RPrecision
+            | Metric::Recall(_) => self.convention.binary_ties,
             _ => return false,
         };
         ties == Ties::Input && self.convention.scores == Width::Float64
@@ -175,7 +177,7 @@ mod tests {
     use crate::Judge;
     use proptest::prelude::*;
 
-    const METRICS: [Metric; 17] = [
+    const METRICS: [Metric; 18] = [
         Metric::Ndcg(Some(10)),
         Metric::Rmse,
         Metric::Ndcg(Some(3)),
@@ -191,6 +193,7 @@ mod tests {
         Metric::AucPooled,
         Metric::PartialAucPooled(0, 30),
         Metric::Success(Some(2)),
+        Metric::RPrecision,
         Metric::KendallTau,
         Metric::Inversions,
     ];

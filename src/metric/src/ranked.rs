@@ -76,6 +76,7 @@ impl RankNeeds {
                 | Metric::Mrr(_)
                 | Metric::Precision(_)
                 | Metric::Recall(_)
+                | Metric::RPrecision
                 | Metric::Success(_) => look.binary = true,
                 Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => {
                     look.pairs = true;

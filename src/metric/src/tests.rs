@@ -142,6 +142,11 @@ fn of_ranks(metric: &Metric, convention: &Convention, query: &TestQuery, ranked:
         }
         Metric::Precision(_) => relevant(&seen) / over(k).max(1) as f64,
         Metric::Recall(_) => relevant(&seen) / all,
+        Metric::RPrecision => {
+            let top: Vec<(usize, f32)> =
+                ranked.iter().copied().filter(|(rank, _)| *rank as f64 <= all).collect();
+            relevant(&top) / all
+        }
         Metric::Success(_) => f64::from(relevant(&seen) > 0.0),
         Metric::Mrr(_) => {
             let first = seen.iter().find(|(_, label)| convention.is_relevant(*label));
@@ -273,7 +278,7 @@ fn of_empty(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
     match metric {
         Metric::Ndcg(_) if nothing_worth => Some(value(convention.empty)),
         Metric::Map(_) if none_relevant => Some(value(convention.map_empty)),
-        Metric::Recall(_) if none_relevant => Some(value(convention.recall_empty)),
+        Metric::Recall(_) | Metric::RPrecision if none_relevant => Some(value(convention.recall_empty)),
         Metric::Dcg(_) | Metric::Err(_) if nothing_worth && convention.empty == Empty::Skip => Some(None),
         Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_)
             if none_relevant && convention.empty == Empty::Skip =>
@@ -291,9 +296,12 @@ fn slowly(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option
     }
     let ties = match metric {
         Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => convention.ties,
-        Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) | Metric::Success(_) => {
-            convention.binary_ties
-        }
+        Metric::Map(_)
+        | Metric::Mrr(_)
+        | Metric::Precision(_)
+        | Metric::Recall(_)
+        | Metric::RPrecision
+        | Metric::Success(_) => convention.binary_ties,
         _ => return of_pairs(metric, convention, query),
     };
     let scores = query.compared(convention);

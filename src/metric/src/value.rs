@@ -4,7 +4,9 @@ use super::convention::{Convention, Empty, Ideal, Short};
 use super::ndcg::BestGains;
 use super::query::QueryRows;
 use super::ranked::Views;
-use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse, success};
+use super::{
+    Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, r_precision, recall, rmse, success,
+};
 
 /// Statistics of a query that depend only on labels.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +48,7 @@ impl Metric {
     /// Whether the metric needs the number of relevant documents.
     pub(super) fn needs_relevant(&self, convention: &Convention) -> bool {
         match self {
-            Metric::Map(_) | Metric::Recall(_) => true,
+            Metric::Map(_) | Metric::Recall(_) | Metric::RPrecision => true,
             Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_) => convention.empty == Empty::Skip,
             _ => false,
         }
@@ -78,8 +80,9 @@ impl Metric {
             Metric::Err(_) => Some(err::err(graded, convention, depth)),
             Metric::Map(_) if facts.relevant == 0 => convention.map_empty.value(),
             Metric::Map(_) => Some(map::average_precision(binary, convention, depth, facts.relevant)),
-            Metric::Recall(_) if facts.relevant == 0 => convention.recall_empty.value(),
+            Metric::Recall(_) | Metric::RPrecision if facts.relevant == 0 => convention.recall_empty.value(),
             Metric::Recall(_) => Some(recall::recall(binary, convention, depth, facts.relevant)),
+            Metric::RPrecision => Some(r_precision::r_precision(binary, convention, facts.relevant)),
             Metric::Mrr(_) | Metric::Precision(_) | Metric::Success(_) if skipped(facts.relevant == 0) => {
                 None
             }

@@ -1,6 +1,6 @@
 //! Brings together the rows of each query with an external sort. Rows are collected up to a memory budget, sorted by
-//! the first appearance of their query, and written to a temporary file, which is called a run. At the end, the runs
-//! are merged.
+//! the first appearance of their query, and appended to a temporary file. Each such part of the file is called a run. At
+//! the end, the runs are merged. There is one file, so that any number of runs needs one file descriptor.
 
 use crate::dataset::Layout;
 use crate::rows::BlockBuilder;
@@ -8,7 +8,10 @@ use crate::rows::{Block, RowMajorBlock};
 use planetree_base::error::{Error, Result};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Sorts rows by query. Queries are in order of first appearance, and the rows of a query keep their order.
@@ -21,7 +24,10 @@ pub(super) struct QuerySorter {
     records: Vec<u8>,
     /// For each row in `records`, the number of its query and the offset of the row.
     order: Vec<(u64, usize)>,
-    runs: Vec<File>,
+    /// The temporary file, once there is a run.
+    file: Option<Arc<File>>,
+    /// The bytes of each run in the file.
+    runs: Vec<Range<u64>>,
 }
 
 impl QuerySorter {
@@ -33,6 +39,7 @@ impl QuerySorter {
             numbers: HashMap::new(),
             records: Vec::new(),
             order: Vec::new(),
+            file: None,
             runs: Vec::new(),
         }
     }
@@ -64,16 +71,24 @@ impl QuerySorter {
 
     fn spill(&mut self) -> io::Result<()> {
         self.order.sort_unstable(); // rows of the same query are ordered by offset, which is the input order
-        let mut file = BufWriter::with_capacity(1 << 18, tempfile::tempfile()?);
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => Arc::new(tempfile::tempfile()?),
+        };
+        let start = self.runs.last().map_or(0, |run| run.end);
+        let mut end = start;
+        let mut output = BufWriter::with_capacity(1 << 18, &*file);
         for (number, start) in self.order.drain(..) {
             let length = u32_at(&self.records, start) as usize;
-            file.write_all(&number.to_le_bytes())?;
-            file.write_all(&self.records[start..start + 4 + length])?;
+            output.write_all(&number.to_le_bytes())?;
+            output.write_all(&self.records[start..start + 4 + length])?;
+            end += 12 + length as u64;
         }
+        output.flush()?;
+        drop(output);
         self.records.clear();
-        let mut file = file.into_inner()?;
-        file.rewind()?;
-        self.runs.push(file);
+        self.file = Some(file);
+        self.runs.push(start..end);
         Ok(())
     }
 
@@ -82,9 +97,11 @@ impl QuerySorter {
         self.spill().map_err(temporary_file_error)?;
         self.records = Vec::new();
         let mut runs = Vec::new();
-        for file in self.runs {
-            let mut run =
-                RecordRun { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
+        let buffer = (self.budget as usize / self.runs.len().max(1)).clamp(1 << 12, 1 << 17);
+        for range in self.runs {
+            let Some(file) = self.file.clone() else { break };
+            let bytes = BufReader::with_capacity(buffer, FileRange { file, range });
+            let mut run = RecordRun { bytes, number: None, record: Vec::new() };
             run.advance().map_err(temporary_file_error)?;
             runs.push(run);
         }
@@ -112,8 +129,24 @@ fn temporary_file_error(error: io::Error) -> Error {
     Error::io(std::env::temp_dir().display(), "use a temporary file", error)
 }
 
+/// Reads a range of a file without moving the position that its other readers see.
+struct FileRange {
+    file: Arc<File>,
+    range: Range<u64>,
+}
+
+impl Read for FileRange {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let count = self.file.read_at(&mut buffer[..wanted], self.range.start)?;
+        self.range.start += count as u64;
+        Ok(count)
+    }
+}
+
 struct RecordRun {
-    file: BufReader<File>,
+    bytes: BufReader<FileRange>,
     number: Option<u64>,
     record: Vec<u8>,
 }
@@ -121,7 +154,7 @@ struct RecordRun {
 impl RecordRun {
     fn advance(&mut self) -> io::Result<()> {
         let mut head = [0; 12];
-        match self.file.read_exact(&mut head) {
+        match self.bytes.read_exact(&mut head) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.number = None;
@@ -132,7 +165,7 @@ impl RecordRun {
         let number = u64::from(u32_at(&head, 0)) | u64::from(u32_at(&head, 4)) << 32;
         self.number = Some(number);
         self.record.resize(u32_at(&head, 8) as usize, 0);
-        self.file.read_exact(&mut self.record)
+        self.bytes.read_exact(&mut self.record)
     }
 }
 

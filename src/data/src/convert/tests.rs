@@ -1,38 +1,15 @@
 //! Tests that a dataset does not depend on how its input is split into chunks.
 
 use super::*;
-use crate::ingest::{IngestOptions, Input, RoleOptions};
+use crate::ingest::{IngestOptions, Input};
 
 /// Converts text in chunks of about `chunk_bytes` bytes. Returns the bytes of the manifest, or the error message.
 fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
     let temporary = tempfile::tempdir().unwrap();
     let (input, output) = (temporary.path().join("in"), Location::Local(temporary.path().join("out")));
     std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions {
-        format: None,
-        index_base: 1,
-        max_features: 100,
-        lenient: false,
-        feature_names: None,
-        roles: RoleOptions::default(),
-        delimiter: None,
-        decimal_comma: false,
-        header: true,
-        description: None,
-        chunk_bytes,
-    };
-    let options = ConvertOptions {
-        output,
-        overwrite: false,
-        partition_rows: None,
-        threads: 1,
-        sort_queries: false,
-        max_errors: None,
-        query_sample: QuerySample::ALL,
-        zero_as_missing: ZeroAsMissing::None,
-        memory_limit: MIN_MEMORY,
-        categories: Vec::new(),
-    };
+    let ingest = IngestOptions { chunk_bytes, ..IngestOptions::default() };
+    let options = ConvertOptions { threads: 1, memory_limit: MIN_MEMORY, ..ConvertOptions::new(output) };
     let named = Input { name: "in".to_owned(), ..Input::at(Location::Local(input)) };
     let converted =
         Ingest::open(vec![named], ingest).and_then(|ingest| convert(ingest, &options, &mut |_| {}));

@@ -7,7 +7,7 @@ use arrow::array::Float32Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The mapping of a list of features to the columns of a dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,17 +37,12 @@ impl FeatureMapping {
     /// from LETOR text, an absent feature with a default name such as `f12` is treated as missing in all rows. Any
     /// other absent feature is an error.
     pub fn find(known: &[KnownFeature], manifest: &Manifest, location: &Location) -> Result<Self> {
-        let names = known.iter().map(|feature| feature.name.as_str());
         let by_name: HashMap<&str, usize> =
             manifest.features.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
-        let columns: Vec<Option<usize>> = names.clone().map(|name| by_name.get(name).copied()).collect();
-        let absent: Vec<String> = names
-            .zip(&columns)
-            .filter(|(_, place)| place.is_none())
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        let may_lack = manifest.source.format == "letor" && absent.iter().all(|name| is_numbered(name));
-        if !absent.is_empty() && !may_lack {
+        let names = known.iter().map(|feature| feature.name.as_str());
+        let columns: Vec<Option<usize>> = names.map(|name| by_name.get(name).copied()).collect();
+        let absent = Self::absent(known, manifest);
+        if !Self::may_lack(&absent, manifest) {
             return Err(Error::place(
                 location,
                 format_args!("lacks {} of {} features: {}", absent.len(), columns.len(), first_few(&absent)),
@@ -58,6 +53,37 @@ impl FeatureMapping {
             FeatureMapping { recodings: vec![None; columns.len()], columns, absent, unknown: Vec::new() };
         found.map_categories(known, manifest, location)?;
         Ok(found)
+    }
+
+    /// Returns an error if one of several datasets that are read as one lacks features of the others.
+    pub(crate) fn check_same(known: &[KnownFeature], manifest: &Manifest, location: &Location) -> Result<()> {
+        let absent = Self::absent(known, manifest);
+        match Self::may_lack(&absent, manifest) {
+            true => Ok(()),
+            false => Err(Error::place(
+                location,
+                format_args!(
+                    "lacks {} of the {} features of all datasets together: {}",
+                    absent.len(),
+                    known.len(),
+                    first_few(&absent)
+                ),
+                "pass --common-features to use only the features that all datasets have",
+            )),
+        }
+    }
+
+    /// Returns the names of the features that a dataset lacks.
+    fn absent(known: &[KnownFeature], manifest: &Manifest) -> Vec<String> {
+        let present: HashSet<&str> = manifest.features.iter().map(String::as_str).collect();
+        let names = known.iter().map(|feature| &feature.name);
+        names.filter(|name| !present.contains(name.as_str())).cloned().collect()
+    }
+
+    /// Returns whether a dataset may lack features, because they are missing in all its rows.
+    fn may_lack(absent: &[String], manifest: &Manifest) -> bool {
+        absent.is_empty()
+            || (manifest.source.format == "letor" && absent.iter().all(|name| is_numbered(name)))
     }
 
     fn map_categories(

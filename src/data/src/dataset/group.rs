@@ -20,6 +20,8 @@ pub(crate) struct InputLine {
 pub(crate) const GROUP_ROWS: usize = 1 << 16;
 /// Number of present feature values after which a row group ends. The last query of the row group is completed first.
 pub(crate) const GROUP_ENTRIES: usize = 1 << 23;
+/// Bytes of document ids after which a row group ends. The last query of the row group is completed first.
+const GROUP_TEXT: usize = 1 << 25;
 
 /// A query within a row group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(crate) struct RowGroup {
     /// Number of features in the input so far, including earlier row groups.
     pub width: usize,
     entries: usize,
+    /// Bytes of document ids.
+    text: usize,
     heap: usize,
 }
 
@@ -131,8 +135,10 @@ impl Grouper {
             query.rows += rows.len();
         }
         let entries = block.features.entries_of_rows(rows.clone());
+        let text = block.documents.bytes_of(rows.clone());
         open.entries += entries;
-        open.heap += 4 * entries + 32 * rows.len();
+        open.text += text;
+        open.heap += 4 * entries + 32 * rows.len() + text;
         match open.slices.last_mut() {
             Some((last, range)) if Arc::ptr_eq(last, block) && range.end == rows.start => {
                 range.end = rows.end
@@ -144,6 +150,7 @@ impl Grouper {
     fn is_full(&self) -> bool {
         self.open.rows >= GROUP_ROWS
             || self.open.entries >= GROUP_ENTRIES
+            || self.open.text >= GROUP_TEXT
             || self.part_rows + self.open.rows >= self.partition_rows
     }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 /// File name of the manifest. Query engines ignore files whose names start with an underscore.
 pub const MANIFEST: &str = "_manifest.json";
 const FORMAT: u32 = 1;
+/// Maximum number of rows of a row group. Row groups have few more than 65,536 rows, unless a query is larger.
+const MAX_GROUP_ROWS: u64 = 1 << 28;
 
 /// The manifest of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -154,11 +156,7 @@ impl Manifest {
     pub fn open(dataset: &Location) -> Result<(HeldDirectory, Self)> {
         match HeldDirectory::open(dataset, MANIFEST)? {
             Some((directory, bytes)) => Ok((directory, Self::from_bytes(&bytes, &dataset.join(MANIFEST))?)),
-            None => Err(Error::place(
-                dataset,
-                format_args!("not a planetree dataset: no {MANIFEST}"),
-                "use a dataset written by `planetree convert`, or convert the data first",
-            )),
+            None => Err(not_a_dataset(dataset)?),
         }
     }
 
@@ -195,10 +193,47 @@ impl Manifest {
             serde_json::from_str(&body).map_err(|error| problem(format_args!("{error}")))?;
         // Names that lead out of the dataset's directory are rejected.
         let is_elsewhere = |name: &str| name.contains(['/', '\\']) || name.starts_with('.');
-        match manifest.files.iter().find(|file| is_elsewhere(&file.name)) {
-            Some(file) => Err(problem(format_args!("invalid file name {:?}", file.name))),
+        if let Some(file) = manifest.files.iter().find(|file| is_elsewhere(&file.name)) {
+            return Err(problem(format_args!("invalid file name {:?}", file.name)));
+        }
+        match manifest.contradiction() {
+            Some(contradiction) => Err(problem(format_args!("{contradiction}"))),
             None => Ok(manifest),
         }
+    }
+
+    /// Returns the first contradiction among the numbers of the manifest, or `None` if they agree. A checksum that fits
+    /// proves only that the file is as it was written, not that planetree wrote it.
+    fn contradiction(&self) -> Option<String> {
+        for file in &self.files {
+            let mut end = 0;
+            for range in file.row_groups.iter().map(|group| &group.range).chain([&file.footer]) {
+                let next = range.offset.checked_add(range.bytes);
+                match next.filter(|next| range.offset >= end && *next <= file.bytes) {
+                    Some(next) => end = next,
+                    None => return Some(format!("the byte ranges of {} overlap or exceed it", file.name)),
+                }
+            }
+            if file.row_groups.iter().any(|group| group.rows > MAX_GROUP_ROWS) {
+                return Some(format!("a row group of {} has more than {MAX_GROUP_ROWS} rows", file.name));
+            }
+            let groups = || file.row_groups.iter();
+            if sum(groups().map(|group| group.rows)) != Some(file.rows)
+                || sum(groups().map(|group| group.queries)) != Some(file.queries)
+            {
+                return Some(format!(
+                    "the row groups of {} do not add up to its rows and queries",
+                    file.name
+                ));
+            }
+        }
+        let adds_up = sum(self.files.iter().map(|file| file.rows)) == Some(self.rows)
+            && sum(self.files.iter().map(|file| file.queries)) == Some(self.queries);
+        if !adds_up {
+            return Some("the files do not add up to the rows and queries of the dataset".to_owned());
+        }
+        (self.queries > self.rows || self.unlabelled > self.rows)
+            .then(|| "there are more queries or unlabelled rows than rows".to_owned())
     }
 
     /// Returns the number of rows of each row group, in row order.
@@ -213,6 +248,11 @@ impl Manifest {
     }
 }
 
+/// Adds numbers; `None` if the sum is too large.
+fn sum(mut numbers: impl Iterator<Item = u64>) -> Option<u64> {
+    numbers.try_fold(0, u64::checked_add)
+}
+
 impl PartEntry {
     /// Returns a hash of the file's content. It is the hash of the checksums of its byte ranges.
     pub fn digest(&self) -> Digest {
@@ -222,6 +262,20 @@ impl PartEntry {
     }
 }
 
+/// Returns the error for a location without a manifest.
+fn not_a_dataset(location: &Location) -> Result<Error> {
+    let problem = match location {
+        Location::Local(path) if !path.exists() => "no such file or directory".to_owned(),
+        _ if location.size()?.is_some() => "a file, not a planetree dataset".to_owned(),
+        _ => format!("not a planetree dataset: no {MANIFEST}"),
+    };
+    let remedy = match problem.as_str() {
+        "no such file or directory" => "check the spelling of the path",
+        _ => "use a dataset written by `planetree convert`, or convert the data first",
+    };
+    Ok(Error::place(location, problem, remedy))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +283,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_of_a_manifest_is_detected() {
         let source = ManifestSource { format: "letor".into(), bytes: 12, fingerprint: digest_of(b"x") };
-        let manifest = Manifest { features: vec!["f1".into()], rows: 3, ..Manifest::new(source) };
+        let manifest = Manifest { features: vec!["f1".into()], ..Manifest::new(source) };
         let location = Location::Local("m".into());
         let bytes = manifest.to_bytes();
         assert_eq!(Manifest::from_bytes(&bytes, &location).unwrap(), manifest);
@@ -243,6 +297,45 @@ mod tests {
         }
         for length in 0..bytes.len() {
             assert!(Manifest::from_bytes(&bytes[..length], &location).is_err());
+        }
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_refused() {
+        let xxh3 = digest_of(b"x");
+        let range = |offset, bytes| ChecksummedRange { offset, bytes, xxh3 };
+        let group = |offset| RowGroupEntry { rows: 5, queries: 2, range: range(offset, 40) };
+        let file = PartEntry {
+            name: "a.parquet".into(),
+            rows: 10,
+            queries: 4,
+            bytes: 100,
+            row_groups: vec![group(0), group(40)],
+            footer: range(80, 20),
+        };
+        let source = ManifestSource { format: "letor".into(), bytes: 12, fingerprint: xxh3 };
+        let good = Manifest { rows: 10, queries: 4, files: vec![file], ..Manifest::new(source) };
+        let location = Location::Local("m".into());
+        assert!(Manifest::from_bytes(&good.to_bytes(), &location).is_ok());
+        let changes: [fn(&mut Manifest); 9] = [
+            |manifest| manifest.rows = 1 << 32,
+            |manifest| manifest.queries = 11,
+            |manifest| manifest.unlabelled = 11,
+            |manifest| manifest.files[0].rows = u64::MAX,
+            |manifest| manifest.files[0].row_groups[0].rows = u64::MAX - 3,
+            |manifest| manifest.files[0].row_groups[1].range.offset = u64::MAX,
+            |manifest| manifest.files[0].row_groups[1].range.bytes = 61,
+            |manifest| manifest.files[0].footer.offset = 79,
+            |manifest| {
+                (manifest.rows, manifest.files[0].rows) = (1 << 32, 1 << 32);
+                manifest.files[0].row_groups[1].rows = (1 << 32) - 5;
+            },
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut changed = good.clone();
+            change(&mut changed);
+            let error = Manifest::from_bytes(&changed.to_bytes(), &location).expect_err(&number.to_string());
+            assert!(error.to_string().contains("invalid manifest: "), "{number}: {error}");
         }
     }
 }

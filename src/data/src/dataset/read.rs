@@ -16,6 +16,9 @@ use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+/// Rows per byte of a file up to which the manifest is believed until the file is read.
+const PLAUSIBLE_ROWS_PER_BYTE: u64 = 8;
+
 /// An open dataset.
 pub struct DatasetReader {
     directory: HeldDirectory,
@@ -38,7 +41,33 @@ impl DatasetReader {
     /// version that it opened.
     pub fn open(location: &Location) -> Result<Self> {
         let (directory, manifest) = Manifest::open(location)?;
-        Ok(DatasetReader { directory, manifest, scanned: OnceLock::new() })
+        let reader = DatasetReader { directory, manifest, scanned: OnceLock::new() };
+        // Memory is allocated by the numbers of rows before the files are read. Numbers that are unlikely for the size
+        // of a file are therefore compared with its footer first.
+        for (file, entry) in reader.manifest.files.iter().enumerate() {
+            if entry.rows / PLAUSIBLE_ROWS_PER_BYTE > entry.bytes {
+                reader.footer(file)?;
+            }
+        }
+        Ok(reader)
+    }
+
+    /// Reads, verifies and decodes the footer of a file. Fails if its numbers of rows differ from the manifest's.
+    fn footer(&self, file: usize) -> Result<ArrowReaderMetadata> {
+        let entry = &self.manifest.files[file];
+        let location = self.location().join(&entry.name);
+        let footer = self.read_checked(entry, &entry.footer)?;
+        let metadata = guarded(|| {
+            let tail = FileSlice { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&tail)?;
+            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
+        });
+        let metadata = metadata.map_err(|problem| damaged(&location, problem))?;
+        let rows = metadata.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
+        if !rows.eq(entry.row_groups.iter().map(|group| Some(group.rows))) {
+            return Err(damaged(&location, "its numbers of rows differ from those of the manifest"));
+        }
+        Ok(metadata)
     }
 
     /// Returns the location of the dataset.
@@ -69,16 +98,11 @@ impl DatasetReader {
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let entry = &self.manifest.files[id.file];
         let location = self.location().join(&entry.name);
-        let footer = self.read_checked(entry, &entry.footer)?;
+        let metadata = self.footer(id.file)?;
         let range = entry.row_groups[id.group].range;
         let bytes = self.read_checked(entry, &range)?;
-        let metadata = guarded(|| {
-            let tail = FileSlice { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&tail)?;
-            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
-        });
         Ok(GroupReader {
-            metadata: metadata.map_err(|problem| damaged(&location, problem))?,
+            metadata,
             source: FileSlice { file_bytes: entry.bytes, offset: range.offset, bytes },
             rows: entry.row_groups[id.group].rows as usize,
             first_row: self.first_row(id),

@@ -56,6 +56,11 @@ pub(crate) fn has_query_id(text: &[u8]) -> bool {
     tokens.nth(1).is_some_and(|token| token.starts_with(b"qid:"))
 }
 
+/// Checks whether the first data line of LETOR text begins with its query id, without a label.
+pub(crate) fn lacks_labels(text: &[u8]) -> bool {
+    first_line(text).is_some_and(|line| line.trim_ascii_start().starts_with(b"qid:"))
+}
+
 /// Returns the most frequent of the usual delimiters in a line, or `None` if the line contains none.
 pub(crate) fn delimiter_of(line: &[u8]) -> Option<u8> {
     let count = |delimiter: u8| memchr::memchr_iter(delimiter, line).count();

@@ -1,6 +1,7 @@
 //! Decodes inputs into rows. One thread reads and decompresses the inputs and splits them into chunks. Each chunk is
 //! a `DecodeTask` that any thread can run. The caller restores the order of the chunks.
 
+mod batches;
 mod chunk;
 pub mod decode;
 mod decompress;
@@ -10,10 +11,12 @@ mod input;
 pub(crate) mod number;
 mod open;
 mod parquet_input;
+mod parquet_pages;
 mod reader;
 mod roles;
 mod side;
 
+pub use decode::batch::is_number;
 pub use decompress::decompress;
 pub use format::InputFormat;
 pub use input::{Input, expand};

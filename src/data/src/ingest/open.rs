@@ -1,5 +1,6 @@
 //! Opens an input, detects its format and chooses the decoder.
 
+use super::batches::BatchSource;
 use super::chunk::LineChunker;
 use super::decode::batch::BatchDecoder;
 use super::decode::delimited::DelimitedDecoder;
@@ -30,15 +31,10 @@ pub(super) fn open(
         decompress(input.open()?).map_err(|error| read_error(input, InputCompression::Plain, error, 0))?;
     if compression == InputCompression::Parquet || options.format == Some(InputFormat::Parquet) {
         let table = ParquetInput::open(input, Some(&mut reader))?;
-        let roles = table.roles(&options.roles)?;
-        check_width(&roles, options, input)?;
-        if !roles.has(&ColumnRole::Query) {
-            return Err(missing_role(&table.names, "query", &input.name));
-        }
-        note_index_columns(&roles, &table.names, notes);
-        note_categories(&roles, notes);
-        let decoder = Arc::new(BatchDecoder { roles: roles.clone(), lenient: options.lenient });
-        return Ok((OpenInput::Table { table: Box::new(table), decoder }, Some(roles)));
+        let (roles, names) = (table.roles(&options.roles)?, table.names());
+        table.check_pages(&roles, options.memory_limit)?;
+        let opened = opened_table(Box::new(table), &roles, &names, &input.name, options, notes)?;
+        return Ok((opened, Some(roles)));
     }
     let mut chunker = LineChunker::new(reader, SAMPLE_BYTES);
     let start = chunker.next_chunk().map_err(|error| chunk_error(input, compression, error))?;
@@ -59,13 +55,35 @@ pub(super) fn open(
     Ok((OpenInput::Text { chunker, compression, decoder, format }, roles))
 }
 
+/// Checks the columns of a table of record batches, and returns the opened table.
+pub(super) fn opened_table(
+    table: Box<dyn BatchSource>,
+    roles: &Roles,
+    names: &[String],
+    file: &str,
+    options: &IngestOptions,
+    notes: &mut Vec<String>,
+) -> Result<OpenInput> {
+    check_width(roles, options, file)?;
+    if !roles.has(&ColumnRole::Query) {
+        return Err(missing_role(names, "query", file));
+    }
+    note_index_columns(roles, names, notes);
+    note_categories(roles, notes);
+    let decoder =
+        Arc::new(BatchDecoder { roles: roles.clone(), names: names.to_vec(), lenient: options.lenient });
+    Ok(OpenInput::Table { table, decoder })
+}
+
 fn letor(input: &Input, text: &[u8], options: &IngestOptions) -> Result<LetorDecoder> {
     let given = options.feature_names.as_ref().map(|names| names.len() as u32);
+    let unlabelled = format::lacks_labels(text);
     Ok(LetorDecoder {
         index_base: options.index_base,
         max_features: given.unwrap_or(options.max_features).min(options.max_features),
         lenient: options.lenient,
-        query_in_line: format::has_query_id(text) || input.sibling(".query")?.is_none(),
+        query_in_line: format::has_query_id(text) || unlabelled || input.sibling(".query")?.is_none(),
+        unlabelled,
     })
 }
 
@@ -99,7 +117,7 @@ fn delimited(
             Roles::by_names(&numbers, &options.roles, &input.name)?
         }
     };
-    check_width(&roles, options, input)?;
+    check_width(&roles, options, &input.name)?;
     if !roles.has(&ColumnRole::Query) && input.sibling(".query")?.is_none() {
         return Err(missing_role(&names, "query", &input.name));
     }
@@ -148,12 +166,12 @@ pub fn sibling_description(input: &Input) -> Result<Option<Location>> {
     Ok(None)
 }
 
-fn check_width(roles: &Roles, options: &IngestOptions, input: &Input) -> Result<()> {
+fn check_width(roles: &Roles, options: &IngestOptions, file: &str) -> Result<()> {
     if roles.features.len() <= options.max_features as usize {
         return Ok(());
     }
     Err(Error::place(
-        &input.name,
+        file,
         format_args!("{} features, more than --max-features {}", roles.features.len(), options.max_features),
         "raise --max-features",
     ))

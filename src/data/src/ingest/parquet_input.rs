@@ -1,34 +1,41 @@
-//! Reads Parquet inputs as record batches.
+//! Reads Parquet inputs as record batches. Texts are views of the pages that contain them, so a long text that occurs in
+//! many rows is in memory once.
 
-use super::decode::batch::is_number;
+use super::batches::{BatchSource, SourceBatch, batch_rows, column_names, roles_of};
 use super::input::Input;
+use super::parquet_pages::{PageWalk, walk_pages};
 use super::roles::{ColumnRole, RoleOptions, Roles};
 use crate::dataset::verify_part;
 use crate::table::guarded;
-use arrow::array::RecordBatch;
-use arrow::datatypes::DataType;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::shown_size;
 use planetree_base::storage::Location;
 use std::fs::File;
 use std::io::Read;
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 /// An open Parquet input.
 pub(super) struct ParquetInput {
     /// Name of the input in messages.
     pub name: String,
-    /// Names of the columns, in order.
-    pub names: Vec<String>,
-    types: Vec<DataType>,
+    /// The columns with the types that they are stored as.
+    schema: SchemaRef,
     /// Names of the columns that hold the index of a data frame, if pandas wrote the file.
     index: Vec<String>,
-    reader: ParquetRecordBatchReader,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    /// `None` until the first batch is read.
+    reader: Option<ParquetRecordBatchReader>,
 }
-
-/// Approximate number of cells per batch. Wide tables are therefore read in batches of few rows.
-const BATCH_CELLS: usize = 1 << 18;
 
 impl ParquetInput {
     /// Opens a Parquet file. Remote files and standard input are copied to a temporary file first.
@@ -49,46 +56,146 @@ impl ParquetInput {
         };
         let file = file.map_err(|error| Error::io(&input.name, "read", error))?;
         let opened = guarded(|| {
-            let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
-            let index = pandas_index(builder.metadata().file_metadata().key_value_metadata());
-            let rows = BATCH_CELLS / builder.schema().fields().len().max(1);
-            Ok((builder.with_batch_size(rows.clamp(16, 8192)).build()?, index))
+            let options = ArrowReaderOptions::new();
+            let stored = ArrowReaderMetadata::load(&file, options.clone())?;
+            let index = pandas_index(stored.metadata().file_metadata().key_value_metadata());
+            let schema = stored.schema().clone();
+            Ok((with_text_views(&stored, options)?, schema, index))
         });
-        let (reader, index) = opened.map_err(|error| invalid_parquet(&input.name, &error))?;
-        let fields = arrow::array::RecordBatchReader::schema(&reader);
-        Ok(ParquetInput {
-            name: input.name.clone(),
-            names: fields.fields().iter().map(|field| field.name().clone()).collect(),
-            types: fields.fields().iter().map(|field| field.data_type().clone()).collect(),
-            index,
-            reader,
-        })
+        let (metadata, schema, index) = opened.map_err(|error| invalid_parquet(&input.name, &error))?;
+        Ok(ParquetInput { name: input.name.clone(), schema, index, file, metadata, reader: None })
     }
 
-    /// Assigns roles to the columns by their names. Features of a string type become categorical.
+    /// Returns the names of the columns, in order.
+    pub(super) fn names(&self) -> Vec<String> {
+        column_names(&self.schema)
+    }
+
+    /// Assigns roles to the columns.
     pub(super) fn roles(&self, options: &RoleOptions) -> Result<Roles> {
         let options = RoleOptions { index: self.index.clone(), ..options.clone() };
-        let mut roles = Roles::by_names(&self.names, &options, &self.name)?;
-        for (role, kind) in roles.columns.iter_mut().zip(&self.types) {
-            if let ColumnRole::Feature(feature) = *role
-                && !is_number(kind)
-                && matches!(
-                    kind,
-                    DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..)
-                )
-            {
-                *role = ColumnRole::Category(feature);
-            }
-        }
-        Ok(roles)
+        roles_of(&self.schema, &options, &self.name)
     }
 
-    /// Returns the next batch of rows, or `None` at the end.
-    pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let reader = &mut self.reader;
-        guarded(|| reader.next().transpose().map_err(ParquetError::from))
-            .map_err(|error| invalid_parquet(&self.name, &error))
+    /// Verifies the checksums of all pages of used columns, where there are any. Fails if a page needs more than a quarter
+    /// of the memory limit: a page is decompressed as a whole.
+    pub(super) fn check_pages(&self, roles: &Roles, memory_limit: u64) -> Result<()> {
+        let used = self.used_columns(roles);
+        for group in self.metadata.metadata().row_groups() {
+            let chunks = group.columns().iter().enumerate();
+            for (_, chunk) in chunks.filter(|(leaf, _)| used.leaf_included(*leaf)) {
+                let column = chunk.column_path().string();
+                // The range of a damaged file may be anywhere.
+                let range = guarded(|| Ok(chunk.byte_range()))
+                    .map_err(|error| invalid_parquet(&self.name, &error))?;
+                let walked = walk_pages(&self.file, range.0..range.0.saturating_add(range.1));
+                let bytes = match walked {
+                    Ok(PageWalk::Largest(bytes)) => bytes,
+                    Ok(PageWalk::Damaged(at)) => {
+                        return Err(Error::place(
+                            &self.name,
+                            format_args!(
+                                "damaged: column {column}: the page at byte {at} does not match its checksum"
+                            ),
+                            "restore the file from a copy, or write it again",
+                        ));
+                    }
+                    // The decoder reports what is wrong.
+                    Ok(PageWalk::Unknown) | Err(_) => continue,
+                };
+                if bytes > memory_limit / 4 {
+                    return Err(Error::usage(
+                        format_args!(
+                            "{}: column {column}: a page of {} does not fit in --memory-limit {}",
+                            self.name,
+                            shown_size(bytes),
+                            shown_size(memory_limit)
+                        ),
+                        format_args!(
+                            "raise it to at least {} MiB, or write the file with smaller pages",
+                            (4 * bytes).div_ceil(1 << 20)
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
+
+    /// Selects the columns that have a role. Others are not read.
+    fn used_columns(&self, roles: &Roles) -> ProjectionMask {
+        let used = roles.columns.iter().enumerate().filter(|(_, role)| **role != ColumnRole::Ignored);
+        ProjectionMask::roots(self.metadata.parquet_schema(), used.map(|(place, _)| place))
+    }
+}
+
+impl BatchSource for ParquetInput {
+    fn next_batch(&mut self, roles: &Roles, hasher: &mut Xxh3) -> Result<Option<SourceBatch>> {
+        if self.reader.is_none() {
+            let mask = self.used_columns(roles);
+            let rows = batch_rows(self.schema.fields().len());
+            let file = self.file.try_clone().map_err(|error| Error::io(&self.name, "read", error))?;
+            let metadata = self.metadata.clone();
+            let reader = guarded(|| {
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                    .with_projection(mask)
+                    .with_batch_size(rows)
+                    .build()
+            });
+            self.reader = Some(reader.map_err(|error| invalid_parquet(&self.name, &error))?);
+        }
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let batch = guarded(|| reader.next().transpose().map_err(ParquetError::from))
+            .map_err(|error| invalid_parquet(&self.name, &error))?;
+        Ok(batch.map(|batch| {
+            batch.columns().iter().for_each(|column| hash_column(column, hasher));
+            let bytes = batch.get_array_memory_size();
+            SourceBatch { batch, bytes }
+        }))
+    }
+}
+
+/// Adds the content of a column of any type to a hash, by hashing its buffers in memory. Texts are hashed as if they
+/// were stored one after the other.
+fn hash_column(column: &ArrayRef, hasher: &mut Xxh3) {
+    if let Some(text) = column.as_string_view_opt() {
+        let mut end = 0i64;
+        hasher.update(&end.to_le_bytes());
+        for value in text.iter() {
+            end += value.map_or(0, str::len) as i64;
+            hasher.update(&end.to_le_bytes());
+        }
+        text.iter().flatten().for_each(|value| hasher.update(value.as_bytes()));
+        if let Some(nulls) = text.nulls() {
+            hasher.update(nulls.validity());
+        }
+        return;
+    }
+    let data = column.to_data();
+    for buffer in data.buffers() {
+        hasher.update(buffer);
+    }
+    if let Some(nulls) = data.nulls() {
+        hasher.update(nulls.validity());
+    }
+}
+
+/// Changes the types of text columns to views of text.
+fn with_text_views(
+    stored: &ArrowReaderMetadata,
+    options: ArrowReaderOptions,
+) -> ParquetResult<ArrowReaderMetadata> {
+    let is_text = |kind: &DataType| match kind {
+        DataType::Dictionary(_, values) => matches!(**values, DataType::Utf8 | DataType::LargeUtf8),
+        kind => matches!(kind, DataType::Utf8 | DataType::LargeUtf8),
+    };
+    let viewed = |field: &Arc<Field>| match is_text(field.data_type()) {
+        true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        false => field.clone(),
+    };
+    let fields: Vec<Arc<Field>> = stored.schema().fields().iter().map(viewed).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, stored.schema().metadata().clone()));
+    ArrowReaderMetadata::try_new(stored.metadata().clone(), options.with_schema(schema))
 }
 
 /// Returns the names of the index columns according to `index_columns` in the metadata that pandas writes. Only

@@ -1,21 +1,23 @@
 //! Reads the inputs of a conversion: opens them one after the other and splits them into decoding tasks.
 
+use super::batches::{BatchSource, BatchStream, SourceBatch, column_names, roles_of};
 use super::chunk::{ChunkError, LineChunker, MAX_LINE, TextChunk};
 use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};
 use super::decompress::InputCompression;
 use super::format::InputFormat;
 use super::input::Input;
-use super::open::open;
-use super::parquet_input::ParquetInput;
+use super::open::{open, opened_table};
 use super::roles::{ColumnRole, RoleOptions, Roles};
 use super::side::SideFiles;
 use crate::dataset::{FeatureNames, Layout};
 use crate::rows::BlockBuilder;
-use arrow::array::RecordBatch;
+use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringViewArray};
 use planetree_base::error::{Error, InputError, Position, Result};
+use planetree_base::size::shown_size;
 use planetree_base::storage::Digest;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -44,6 +46,8 @@ pub struct IngestOptions {
     pub description: Option<(String, String)>,
     /// Approximate size of a chunk in bytes.
     pub chunk_bytes: usize,
+    /// Memory limit in bytes, which the pages of Parquet inputs must fit in.
+    pub memory_limit: u64,
 }
 
 impl Default for IngestOptions {
@@ -60,6 +64,7 @@ impl Default for IngestOptions {
             header: true,
             description: None,
             chunk_bytes: 1 << 20,
+            memory_limit: u64::MAX,
         }
     }
 }
@@ -86,14 +91,14 @@ impl DecodeTask {
                 .map_err(|fault| fault.in_file(&self.name)),
             TaskData::Batch(batch, decoder, first_row) => decoder
                 .decode(&batch, first_row, builder)
-                .map_err(|fault| table_error(&self.name, &batch, first_row, fault)),
+                .map_err(|fault| table_error(&self.name, &decoder.names, first_row, fault)),
         }
     }
 }
 
 /// Converts a fault in a Parquet table to a user error.
-fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFault) -> Error {
-    let column_name = |column: usize| batch.schema().field(column).name().clone();
+fn table_error(name: &str, names: &[String], first_row: u64, fault: TableFault) -> Error {
+    let column_name = |column: usize| names[column].clone();
     match fault {
         TableFault::Column { column, problem } => Error::place(
             format_args!("{name}: column {}", column_name(column)),
@@ -139,8 +144,8 @@ pub(super) enum OpenInput {
         decoder: Arc<dyn Decoder>,
         format: InputFormat,
     },
-    /// A Parquet file.
-    Table { table: Box<ParquetInput>, decoder: Arc<BatchDecoder> },
+    /// A Parquet file, or a stream of record batches.
+    Table { table: Box<dyn BatchSource>, decoder: Arc<BatchDecoder> },
     /// An empty file, which is valid in any format.
     Empty,
 }
@@ -175,6 +180,39 @@ impl Ingest {
         }
         let format = opened.format();
         Ok(Ingest { inputs, options, format, layout, roles, sides, first: Some(opened), notes })
+    }
+
+    /// Reads rows from record batches, such as those of a data frame. Roles are assigned to the columns as in Parquet
+    /// files. `name` is the name of the rows in messages.
+    pub fn of_batches(
+        name: &str,
+        batches: Box<dyn RecordBatchReader + Send>,
+        options: IngestOptions,
+    ) -> Result<Self> {
+        let mut notes = Vec::new();
+        let schema = batches.schema();
+        let roles = roles_of(&schema, &options.roles, name)?;
+        let stream = BatchStream::new(name, batches)?;
+        let first =
+            opened_table(Box::new(stream), &roles, &column_names(&schema), name, &options, &mut notes)?;
+        let input = Input { location: None, name: name.to_owned(), part: None, categories: Vec::new() };
+        let sides = vec![SideFiles::of(&input)?];
+        let layout = Layout {
+            features: FeatureNames::Given(roles.features.clone()),
+            weight: roles.has(&ColumnRole::Weight),
+            position: roles.has(&ColumnRole::Position),
+        };
+        let format = first.format();
+        Ok(Ingest {
+            inputs: vec![input],
+            options,
+            format,
+            layout,
+            roles: Some(roles),
+            sides,
+            first: Some(first),
+            notes,
+        })
     }
 
     /// Returns the format of the inputs.
@@ -301,15 +339,13 @@ impl OpenInput {
             OpenInput::Empty => Ok(0),
             OpenInput::Table { mut table, decoder } => {
                 let (mut row, mut total) = (1, 0);
-                while let Some(batch) = table.next_batch()? {
-                    let size = batch.get_array_memory_size();
-                    for column in batch.columns() {
-                        hash_column(column, hasher);
+                while let Some(SourceBatch { batch, bytes }) = table.next_batch(&decoder.roles, hasher)? {
+                    for (rows, size) in text_slices(&batch, bytes, &input.name, row)? {
+                        let batch = batch.slice(rows.start, rows.len());
+                        total += size as u64;
+                        send(TaskData::Batch(batch, decoder.clone(), row), size)?;
+                        row += rows.len() as u64;
                     }
-                    total += size as u64;
-                    let rows = batch.num_rows() as u64;
-                    send(TaskData::Batch(batch, decoder.clone(), row), size)?;
-                    row += rows;
                 }
                 Ok(total)
             }
@@ -317,15 +353,57 @@ impl OpenInput {
     }
 }
 
-/// Adds the content of a column of any type to a hash, by hashing its buffers in memory.
-fn hash_column(column: &arrow::array::ArrayRef, hasher: &mut Xxh3) {
-    let data = column.to_data();
-    for buffer in data.buffers() {
-        hasher.update(buffer);
+/// Maximum bytes of an id or category in a Parquet input. Lines of text have a maximum, too.
+const MAX_TEXT: usize = 1 << 20;
+/// Bytes of text after which a batch is cut. The rows of a batch are copied when they are decoded.
+const TEXT_PER_TASK: usize = 4 << 20;
+
+/// Cuts a batch of `bytes` bytes into ranges of rows with little text, each with its size in bytes. Fails if a text is too
+/// long. `first_row` is the number of the batch's first row, counted from 1.
+fn text_slices(
+    batch: &RecordBatch,
+    bytes: usize,
+    name: &str,
+    first_row: u64,
+) -> Result<Vec<(Range<usize>, usize)>> {
+    let texts: Vec<(usize, &StringViewArray)> = (batch.columns().iter().enumerate())
+        .filter_map(|(place, column)| Some((place, column.as_string_view_opt()?)))
+        .collect();
+    if texts.is_empty() {
+        return Ok(vec![(0..batch.num_rows(), bytes)]);
     }
-    if let Some(nulls) = data.nulls() {
-        hasher.update(nulls.validity());
+    let numbers = batch.columns().iter().filter(|column| column.as_string_view_opt().is_none());
+    let row_bytes: usize =
+        numbers.map(|column| column.get_array_memory_size()).sum::<usize>() / batch.num_rows().max(1);
+    let mut slices = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    for row in 0..batch.num_rows() {
+        let mut bytes = 0;
+        for (place, text) in &texts {
+            let length = if text.is_null(row) { 0 } else { text.value(row).len() };
+            if length > MAX_TEXT {
+                let schema = batch.schema();
+                let column = schema.field(*place).name();
+                return Err(Error::place(
+                    format_args!("{name}: row {}, column {column}", first_row + row as u64),
+                    format_args!(
+                        "found a text of {}, expected at most {}",
+                        shown_size(length as u64),
+                        shown_size(MAX_TEXT as u64)
+                    ),
+                    format_args!("shorten the text, or pass --ignore-columns {column}"),
+                ));
+            }
+            bytes += length;
+        }
+        if size + bytes > TEXT_PER_TASK && row > start {
+            slices.push((start..row, size + row_bytes * (row - start)));
+            (start, size) = (row, 0);
+        }
+        size += bytes;
     }
+    slices.push((start..batch.num_rows(), size + row_bytes * (batch.num_rows() - start)));
+    Ok(slices)
 }
 
 pub(super) fn chunk_error(input: &Input, compression: InputCompression, error: ChunkError) -> Error {
@@ -337,6 +415,16 @@ pub(super) fn chunk_error(input: &Input, compression: InputCompression, error: C
             problem: format!("found a line of more than {} MiB, expected shorter lines", MAX_LINE >> 20),
             remedy: "check that this is a text file with line breaks".to_owned(),
         })),
+        ChunkError::CarriageReturns => Error::place(
+            &input.name,
+            "the lines end in carriage returns (CR) only",
+            "end lines in LF or CRLF, for example with: tr '\\r' '\\n' < FILE",
+        ),
+        ChunkError::Utf16 => Error::place(
+            &input.name,
+            "the text is encoded as UTF-16",
+            "convert it to UTF-8, for example with: iconv -f UTF-16 -t UTF-8 FILE",
+        ),
         ChunkError::QuoteOpen(line) => crate::rows::fault::Fault {
             kind: crate::rows::fault::FaultKind::QuoteOpen,
             line,

@@ -85,14 +85,14 @@ impl Roles {
     /// name of the table for messages.
     pub(crate) fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
         let mut columns = vec![None; names.len()];
-        let usual: [(&Option<String>, &[&str], ColumnRole, &str); 5] = [
-            (&options.query, QUERY, ColumnRole::Query, "query"),
-            (&options.label, LABEL, ColumnRole::Label, "label"),
-            (&options.document, DOCUMENT, ColumnRole::Document, "doc"),
-            (&options.weight, WEIGHT, ColumnRole::Weight, "weight"),
-            (&options.position, POSITION, ColumnRole::Position, "position"),
+        let usual: [(&Option<String>, &[&str], ColumnRole); 5] = [
+            (&options.query, QUERY, ColumnRole::Query),
+            (&options.label, LABEL, ColumnRole::Label),
+            (&options.document, DOCUMENT, ColumnRole::Document),
+            (&options.weight, WEIGHT, ColumnRole::Weight),
+            (&options.position, POSITION, ColumnRole::Position),
         ];
-        for (wanted, _, role, _) in &usual {
+        for (wanted, _, role) in &usual {
             if let Some(wanted) = wanted {
                 columns[find(names, wanted, file)?] = Some(role.clone());
             }
@@ -109,7 +109,7 @@ impl Roles {
                 .filter(|(_, name)| options.known_categories.contains(name))
                 .map(|(place, _)| place),
         );
-        for (wanted, spellings, role, option) in usual {
+        for (wanted, spellings, role) in usual {
             if wanted.is_some() {
                 continue;
             }
@@ -120,10 +120,9 @@ impl Roles {
                         && name.eq_ignore_ascii_case(spelling)
                 })
             });
-            match place {
-                Some(place) => columns[place] = Some(role),
-                None if option == "label" => return Err(missing_role(names, option, file)),
-                None => {}
+            // Without a label column, all rows are unlabelled.
+            if let Some(place) = place {
+                columns[place] = Some(role);
             }
         }
         let kept: Vec<usize> =

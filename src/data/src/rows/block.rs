@@ -45,6 +45,12 @@ impl NullableStrings {
         self.present[row].then(|| &self.bytes[start..self.ends[row] as usize])
     }
 
+    /// Returns the bytes of all strings of some rows.
+    pub(crate) fn bytes_of(&self, rows: Range<usize>) -> usize {
+        let end_before = |row: usize| if row == 0 { 0 } else { self.ends[row - 1] as usize };
+        end_before(rows.end) - end_before(rows.start)
+    }
+
     pub(super) fn truncate(&mut self, rows: usize) {
         self.ends.truncate(rows);
         self.present.truncate(rows);

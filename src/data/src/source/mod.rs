@@ -6,7 +6,7 @@ mod job_data;
 mod part;
 mod row_hashes;
 
-use crate::dataset::{DatasetReader, GroupId, GroupReader, KnownFeature, Manifest};
+use crate::dataset::{DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest};
 use crate::label_map::LabelMap;
 use arrow::array::{Array, StringArray};
 use part::SourcePart;
@@ -137,6 +137,12 @@ impl LabelledData {
             ));
         }
         check_agreement(&readers)?;
+        if features.is_none() {
+            let check = |reader: &DatasetReader| {
+                FeatureMapping::check_same(&known, reader.manifest(), reader.location())
+            };
+            readers.iter().try_for_each(check)?;
+        }
         let (mut groups, mut first) = (Vec::new(), 0);
         for (part, reader) in readers.iter().enumerate() {
             let begin = first;

@@ -5,16 +5,13 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use planetree_base::error::Error;
+use planetree_base::panics;
 use planetree_base::storage::Location;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a Parquet decoder and converts panics to errors, because the decoder panics on some damaged or malicious
 /// files.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(outcome) => outcome,
-        Err(_) => Err(ParquetError::General("the decoder panicked".to_owned())),
-    }
+    panics::guarded(decode).unwrap_or_else(|_| Err(ParquetError::General("the decoder panicked".to_owned())))
 }
 
 /// Converts an error of the Parquet writer to a user error.

@@ -4,7 +4,7 @@
 use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
 use super::query_value::{QueryValue, sorted_and_checked};
-use crate::evaluate::{Baseline, CONVENTION, EvaluateRequest, Ranking, evaluate};
+use crate::evaluate::{Baseline, CONVENTION, EvaluateRequest, Judgments, Ranking, evaluate};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::LabelMap;
@@ -20,18 +20,21 @@ pub struct ComparedFile {
     pub location: Location,
     /// A baseline to evaluate if the location is a dataset.
     pub baseline: Option<Baseline>,
+    /// Whether the file is a run file of trec_eval.
+    pub is_run: bool,
 }
 
 impl ComparedFile {
     /// Creates an unnamed file of metrics or predictions.
     pub fn new(location: Location) -> Self {
-        ComparedFile { name: None, location, baseline: None }
+        ComparedFile { name: None, location, baseline: None, is_run: false }
     }
 
     fn ranking(&self) -> Ranking {
         let location = self.location.clone();
         match self.baseline.clone() {
             Some(baseline) => Ranking::Baseline { data: location, baseline },
+            None if self.is_run => Ranking::Run(location),
             None => Ranking::Predictions(location),
         }
     }
@@ -60,6 +63,8 @@ pub struct ReadingRules {
     pub convention: Option<Convention>,
     /// Map of labels to others.
     pub label_map: Option<LabelMap>,
+    /// Judgments that replace the labels of rankings.
+    pub judgments: Option<Judgments>,
 }
 
 /// Reads the values of a metric from all files. Predictions are evaluated by `rules`. If `threads` is 0, all cores are
@@ -96,6 +101,7 @@ pub fn read_systems(
                     let request = EvaluateRequest {
                         threads,
                         label_map: label_map.clone(),
+                        judgments: rules.judgments.clone(),
                         ..EvaluateRequest::new(vec![metric.parse()?], convention.clone())
                     };
                     values_of(&compared.ranking(), &request)?
@@ -137,7 +143,7 @@ fn values_of(ranking: &Ranking, request: &EvaluateRequest) -> Result<Vec<QueryVa
 
 /// Opens a metrics table. Returns `None` for any other file, which is then read as predictions.
 fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
-    if file.baseline.is_some() {
+    if file.baseline.is_some() || file.is_run {
         return Ok(None);
     }
     match TableReader::kind_of(&file.location)? {

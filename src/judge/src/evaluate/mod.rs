@@ -58,6 +58,8 @@ pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
 
 /// Default memory limit for sorting, in bytes.
 pub const DEFAULT_MEMORY: u64 = 512 << 20;
+/// Minimum memory limit of the program in bytes.
+pub const MIN_MEMORY: u64 = 96 << 20;
 
 /// A ranking to evaluate.
 #[derive(Debug, Clone)]

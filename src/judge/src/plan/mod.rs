@@ -23,6 +23,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use partition::{ReaderFailure, ReaderPartition};
 use planetree_base::error::{Error, Result, copy_of};
+use planetree_base::storage::require_open_files;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -33,13 +34,21 @@ pub(crate) const SORT_ROWS: usize = 1 << 12;
 /// of each of its inputs in memory.
 const SMALL_SORT_ROWS: usize = 1 << 10;
 
+/// Bytes for the program and its libraries.
+const PROGRAM: u64 = 80 << 20;
+
 /// Minimum size in bytes of the memory pool for sorts. With less memory, a sort cannot merge the rows that it spilled
 /// to disk.
 const MIN_POOL: usize = 8 << 20;
 
 /// Minimum memory per sort in bytes. If less is available, there is one sort for all partitions instead of one sort
-/// per partition.
-const SORT_BYTES: usize = 16 << 20;
+/// per partition. It is several times what a sort reserves for merging, because the rest is for the rows.
+const SORT_BYTES: usize = 32 << 20;
+
+/// Open files that an evaluation needs: those of the program, and those of each thread that sorts more than fits in
+/// memory.
+const FILES: u64 = 32;
+const FILES_PER_THREAD: u64 = 16;
 
 /// Runs plans with a number of threads, and with a limit on the memory that sorts may use before they spill to disk.
 pub struct Engine {
@@ -55,8 +64,9 @@ pub struct Engine {
 pub struct ScanPlan(Arc<dyn ExecutionPlan>);
 
 impl Engine {
-    /// Starts an engine with `threads` threads. Sorts use a third of `memory_limit`.
+    /// Starts an engine with `threads` threads. Sorts use up to a third of `memory_limit`.
     pub fn new(threads: usize, memory_limit: u64) -> Result<Self> {
+        require_open_files(FILES + FILES_PER_THREAD * threads as u64, "an evaluation")?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("planetree-plan")
@@ -65,15 +75,18 @@ impl Engine {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
         // The rest of the limit is for reading, decoding, copying and merging, whose memory the pool does not track.
-        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(MIN_POOL);
+        let pool = (memory_limit / 3).min(memory_limit.saturating_sub(PROGRAM) / 2);
+        let pool = usize::try_from(pool).unwrap_or(usize::MAX).max(MIN_POOL);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
-        let batch_rows = if pool < SORT_BYTES { SMALL_SORT_ROWS } else { SORT_ROWS };
+        let batch_rows = if pool < SORT_BYTES / 2 { SMALL_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        // This memory is reserved for merging the rows that were spilled to disk. It must not take up most of the
-        // pool.
-        execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(pool / 3);
+        // This memory is reserved by each sort for merging the rows that were spilled to disk. It must not take up most
+        // of the pool.
+        let sorts = (pool / SORT_BYTES).clamp(1, threads.max(1));
+        execution.sort_spill_reservation_bytes =
+            execution.sort_spill_reservation_bytes.min(pool / (3 * sorts));
         let context = TaskContext::default()
             .with_session_config(config)
             .with_runtime(environment.map_err(|error| failed(&error))?);

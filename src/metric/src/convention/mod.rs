@@ -229,7 +229,11 @@ impl Convention {
             | Metric::Precision(depth)
             | Metric::Recall(depth)
             | Metric::Success(depth) => Some(depth.or(self.binary_depth)),
-            Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => Some(None),
+            Metric::RPrecision
+            | Metric::Auc
+            | Metric::PartialAuc(..)
+            | Metric::KendallTau
+            | Metric::Inversions => Some(None),
         }
     }
 

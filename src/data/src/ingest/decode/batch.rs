@@ -5,7 +5,7 @@ use super::checked_label;
 use super::delimited::CategoryCoder;
 use crate::rows::BlockBuilder;
 use crate::rows::fault::FaultKind;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringViewArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
@@ -35,15 +35,17 @@ pub(crate) enum TableFault {
 /// A decoder for record batches.
 #[derive(Debug, Clone)]
 pub(crate) struct BatchDecoder {
-    /// Roles of the columns.
+    /// Roles of the columns of the file.
     pub roles: Roles,
+    /// Names of the columns of the file.
+    pub names: Vec<String>,
     /// Whether to repair or skip faulty rows instead of stopping at the first fault.
     pub lenient: bool,
 }
 
 /// A column of a batch, cast to the type that its role needs.
 enum Cells {
-    Text(StringArray),
+    Text(StringViewArray),
     Number(Float64Array),
     Ignored,
 }
@@ -60,8 +62,8 @@ struct RowParts<'a> {
 type CellFault = (usize, FaultKind, String);
 
 impl BatchDecoder {
-    /// Decodes all rows of a batch and adds them to the builder. `first_row` is the number of the batch's first row
-    /// in the input, counted from 1.
+    /// Decodes all rows of a batch, which has the columns that are not ignored, and adds them to the builder.
+    /// `first_row` is the number of the batch's first row in the input, counted from 1.
     pub(crate) fn decode(
         &self,
         batch: &RecordBatch,
@@ -78,9 +80,16 @@ impl BatchDecoder {
         builder: &mut BlockBuilder,
     ) -> Result<(), TableFault> {
         builder.at_least_width(self.roles.features.len() as u32);
+        let mut columns = batch.columns().iter();
         let cells: Vec<Cells> = (self.roles.columns.iter().enumerate())
             .map(|(place, role)| {
-                cells_of(batch.column(place), role)
+                if *role == ColumnRole::Ignored {
+                    return Ok(Cells::Ignored);
+                }
+                let missing = || "the column is missing in a batch".to_owned();
+                let column = columns.next().ok_or_else(missing);
+                column
+                    .and_then(|column| cells_of(column, role))
                     .map_err(|problem| TableFault::Column { column: place, problem })
             })
             .collect::<Result<_, _>>()?;
@@ -209,8 +218,8 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
     match role {
         ColumnRole::Ignored => Ok(Cells::Ignored),
         ColumnRole::Query | ColumnRole::Document | ColumnRole::Category(_) => {
-            let text = cast(column, &DataType::Utf8).map_err(|error| error.to_string())?;
-            Ok(Cells::Text(text.as_string::<i32>().clone()))
+            let text = cast(column, &DataType::Utf8View).map_err(|error| error.to_string())?;
+            Ok(Cells::Text(text.as_string_view().clone()))
         }
         _ if !is_number(column.data_type()) => Err(format!("found {}, expected numbers", column.data_type())),
         _ => {
@@ -223,7 +232,7 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
 }
 
 /// Checks whether a column of this type can be used as a numeric feature.
-pub(crate) fn is_number(kind: &DataType) -> bool {
+pub fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_number(values),
         kind => kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null),

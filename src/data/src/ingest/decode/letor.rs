@@ -5,7 +5,7 @@
 //! slower code.
 
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
-use super::{Decoder, Lines, checked_label, is_blank};
+use super::{Decoder, Lines, UNLABELLED, checked_label, is_blank};
 use crate::rows::BlockBuilder;
 use crate::rows::fault::{Fault, FaultKind, quoted_token};
 
@@ -20,6 +20,8 @@ pub struct LetorDecoder {
     pub lenient: bool,
     /// Whether lines have query ids (`qid:`). If not, a side file has the query sizes.
     pub query_in_line: bool,
+    /// Whether lines begin with the query id, without a label.
+    pub unlabelled: bool,
 }
 
 impl Decoder for LetorDecoder {
@@ -87,6 +89,10 @@ impl<'a> LineReader<'a, '_> {
         {
             self.at = end;
             return Ok(label);
+        }
+        // Files that are only to be scored may lack labels; a single line without one is a fault.
+        if self.decoder.unlabelled && self.text[start..].starts_with(b"qid:") {
+            return Ok(UNLABELLED);
         }
         let token = self.token();
         match any_number(token) {
@@ -328,7 +334,13 @@ mod tests {
     use crate::rows::Block;
 
     fn decoder() -> LetorDecoder {
-        LetorDecoder { index_base: 1, max_features: 10_000, lenient: false, query_in_line: true }
+        LetorDecoder {
+            index_base: 1,
+            max_features: 10_000,
+            lenient: false,
+            query_in_line: true,
+            unlabelled: false,
+        }
     }
 
     fn decode(decoder: &LetorDecoder, text: &str) -> Result<Block, Fault> {

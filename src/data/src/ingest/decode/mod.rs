@@ -30,11 +30,14 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
+/// The label of a document that was not judged, in the input.
+pub(super) const UNLABELLED: f32 = -1.0;
+
 /// Validates a label. Returns its value, or NaN for -1, which means unjudged. Fails for other negative numbers.
 pub(super) fn checked_label(value: f32) -> Result<f32, crate::rows::fault::FaultKind> {
     if value >= 0.0 {
         Ok(value + 0.0) // adding 0 turns -0 into 0
-    } else if value == -1.0 {
+    } else if value == UNLABELLED {
         Ok(f32::NAN)
     } else {
         Err(crate::rows::fault::FaultKind::LabelNegative)
