@@ -49,6 +49,9 @@ struct TomlGroup {
 /// Name that stands for all features that are not listed.
 const OTHERS: &str = "*";
 
+/// Prefix of the line in which the configuration of a model records its costs.
+const RECORD: &str = "# feature_costs = ";
+
 const FORM: &str = "write CSV with the columns feature, cost and, optionally, group, or TOML with tables [costs] and [groups.NAME]";
 
 impl CostTable {
@@ -209,14 +212,17 @@ impl CostTable {
         }
     }
 
-    /// Returns the table as one line of JSON, in which models record it.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() // cannot fail: names and finite numbers
+    /// Returns the table as the comment line with which the configuration of a model records it.
+    pub fn to_record(&self) -> String {
+        let json = serde_json::to_string(self).unwrap_or_default(); // cannot fail: names and finite numbers
+        format!("{RECORD}{json}\n")
     }
 
-    /// Reads what [`CostTable::to_json`] returns. `place` is the model, for messages.
-    pub fn from_json(text: &str, place: &str) -> Option<Self> {
-        let table: CostTable = serde_json::from_str(text).ok()?;
+    /// Returns the table that the configuration of a model records. `None` if it was trained without costs. `place` is
+    /// the model, for messages.
+    pub(super) fn of_record(configuration: &str, place: &str) -> Option<Self> {
+        let record = configuration.lines().find_map(|line| line.strip_prefix(RECORD))?;
+        let table: CostTable = serde_json::from_str(record).ok()?;
         Some(CostTable { place: place.to_owned(), ..table })
     }
 }

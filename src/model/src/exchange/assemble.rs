@@ -71,3 +71,10 @@ pub(super) fn assemble(
     }
     Ok(Tree { nodes })
 }
+
+/// Returns the largest 32-bit float that is at most the threshold. Every 32-bit value goes to the same side as with the
+/// original threshold.
+pub(super) fn round_down(threshold: f64) -> f32 {
+    let nearest = threshold.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+    if f64::from(nearest) > threshold && nearest > f32::MIN { nearest.next_down() } else { nearest }
+}

@@ -43,7 +43,9 @@ enum PendingNode {
 /// Converts a tree to a binary tree in which parents come before their children. A split with three branches becomes
 /// two splits on the same threshold. The first sends both missing values and values above the threshold right. The
 /// second separates them: missing values go left, and values above the threshold go right.
+/// A branch of missing values that no training row took becomes a leaf.
 pub(super) fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
+    let tree = &*tree.with_untaken_branches();
     let mut nodes = Vec::with_capacity(tree.nodes.len());
     let mut pending = vec![PendingNode::Node(0)];
     while nodes.len() < pending.len() {

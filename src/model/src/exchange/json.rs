@@ -1,16 +1,19 @@
 //! Reads and writes models as JSON with the complete content of a model file, for programs that cannot read Parquet.
 
 use super::names::NameSource;
-use super::{ExportedModel, ImportError, ImportedModel, is_truncated};
+use super::verify::served::ServedModel;
+use super::{ExportOptions, ExportedModel, ImportError, ImportedModel, is_truncated};
 use crate::family::trees::KIND;
 use crate::model::{
     Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Normalisation, Origin, Part, PartFamily,
-    PartRole, Split, Tree, TreeEnsemble,
+    PartGroup, PartRole, Split, Tree, TreeEnsemble,
 };
 use serde::{Deserialize, Serialize};
 
-/// The current version of the JSON format.
+/// The version of the JSON format.
 const FORMAT: u32 = 2;
+/// The version of models with groups of parts, which earlier versions of planetree refuse.
+const WITH_GROUPS: u32 = 3;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 
@@ -20,6 +23,8 @@ struct JsonModel {
     planetree_model: u32,
     intercept: f64,
     parts: Vec<JsonPart>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<PartGroup>,
     features: Vec<ModelFeature>,
     configuration: String,
     data: Vec<DatasetRecord>,
@@ -94,7 +99,7 @@ struct JsonSplit {
 }
 
 /// Writes a model as JSON.
-pub(super) fn export(model: &Model) -> ExportedModel {
+pub(super) fn export(model: &Model, _: &ExportOptions) -> ExportedModel {
     let split = |split: &Split| JsonSplit {
         feature: split.feature,
         threshold: split.threshold,
@@ -127,9 +132,10 @@ pub(super) fn export(model: &Model) -> ExportedModel {
         }
     };
     let value = JsonModel {
-        planetree_model: FORMAT,
+        planetree_model: if model.groups.is_empty() { FORMAT } else { WITH_GROUPS },
         intercept: model.intercept,
         parts: model.parts.iter().map(part).collect(),
+        groups: model.groups.clone(),
         features: model.features.clone(),
         configuration: model.configuration.clone(),
         data: model.data.clone(),
@@ -155,7 +161,7 @@ pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         planetree_model: u32,
     }
     let version: Version = parse(bytes)?;
-    if version.planetree_model > FORMAT {
+    if version.planetree_model > WITH_GROUPS {
         return Err(ImportError::new(
             format!("written by a newer planetree (JSON model format {})", version.planetree_model),
             "use a newer version of planetree",
@@ -170,6 +176,15 @@ pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         model.features.iter_mut().zip(given).for_each(|(feature, given)| feature.name = given.name);
     }
     Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+}
+
+/// Reads a file, to be scored by planetree.
+pub(super) fn served(bytes: &[u8], _: &[ModelFeature]) -> Result<ServedModel, String> {
+    let imported = import(bytes, &NameSource::Model { first: 1 }).map_err(|fault| fault.problem)?;
+    match imported.model.fault() {
+        None => Ok(ServedModel::Whole(Box::new(imported.model))),
+        Some(fault) => Err(fault),
+    }
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ImportError> {
@@ -196,6 +211,7 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
     Ok(Model {
         intercept: read.intercept,
         parts: read.parts.into_iter().enumerate().map(part).collect::<Result<_, _>>()?,
+        groups: read.groups,
         features: read.features,
         configuration: read.configuration,
         data: read.data,
@@ -216,6 +232,7 @@ fn without_parts(read: JsonModelWithoutParts) -> Result<Model, ImportError> {
     Ok(Model {
         intercept: 0.0,
         parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        groups: Vec::new(),
         features: read.features,
         configuration: read.configuration,
         data: read.data,

@@ -1,34 +1,66 @@
 //! Imports and exports models in the formats of other programs.
 //!
 //! ```text
-//! model ──fold──► one ensemble ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
-//! model ◄──assemble── nodes in any order ◄──┘
+//! model ──prepare──► features and scores of the target ──fold──► one ensemble ──binary──► binary trees ──► a file
+//!   │                                                                                                        │
+//!   └──────────────── verify: planetree's scores ══ scores by the target's arithmetic ◄──served── its reader ┘
+//! model ◄──assemble── nodes in any order ◄── a file
 //! ```
 //!
 //! Each format has a module of its own and an entry in [`MODEL_FORMATS`]. Writers and readers report a *loss* for
 //! everything that they cannot express, and the caller decides whether to accept the losses. A format declares which
 //! parts of a model it supports ([`PartSupport`]). Exporting a model with any other part is an error that names the
-//! part. The writers share `fold.rs` and `binary.rs`, the readers share `assemble.rs`, and both use `names.rs` for
-//! feature names.
+//! part. The writers share `portable.rs` (which uses `fold.rs` and `binary.rs`) and `nested.rs`, the readers share
+//! `assemble.rs`, `json_text.rs` and `markup.rs`, and both use `names.rs` for feature names. Every export can be read
+//! again as its target reads it, and `verify/` compares the scores.
 //!
 //! Scores are preserved up to rounding unless a loss is reported. If a feature has a fill value, every exported split
 //! sends missing values to the branch that the fill value would take, so the fill value itself is not needed. A
 //! separate branch for missing values becomes a second split on the same threshold.
 
 mod assemble;
+mod base64;
 mod binary;
+mod catboost;
+mod elastic;
+mod feature_index;
 mod fold;
 mod json;
+mod json_text;
 mod lightgbm;
+mod ltr_plugin;
+mod markup;
 mod names;
+mod nested;
+mod onnx;
+mod pmml;
+mod portable;
+mod prepare;
+mod ranklib;
+mod solr;
+mod support;
+mod treelite;
+mod upload;
+mod verify;
+mod vespa;
 mod xgboost;
 
 pub use names::NameSource;
+pub use prepare::{PreparedModel, TargetFeatures};
+pub use support::PartSupport;
+pub use upload::Upload;
+pub use verify::{RowDifference, VerifyReport};
 
-use crate::model::{Combine, Model, ModelFeature, Normalisation, Origin, Part, TreeEnsemble};
+use crate::model::{Model, ModelFeature, Origin, Part};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileFormat, FileOutput, Guard, Location, OutputFormats, foreign};
 use std::sync::Arc;
+use verify::served::ServedModel;
+
+/// Name of the kind of model that consists of trees.
+const TREES: &str = "trees";
+/// Name of the kind of model that consists of weights.
+const LINEAR: &str = "linear";
 
 /// A model in the format of another program.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,14 +120,58 @@ pub struct ModelFormat {
     pub noun: &'static str,
     /// File types that an export can be written to, identified by the file extension. The first is the usual one.
     pub files: &'static [FileFormat],
-    /// The parts of a model that the format supports.
-    pub parts: PartSupport,
-    /// Exports a model. The format must support all parts of the model.
-    write: fn(&Model) -> ExportedModel,
-    /// Checks whether a file in this format was written by planetree.
-    pub is_ours: fn(&[u8]) -> bool,
+    /// Functions that export models. `None` if the format can only be imported.
+    pub export: Option<ModelExport>,
     /// Functions that import models. `None` if the format can only be exported.
     pub import: Option<ModelImport>,
+}
+
+/// Functions that export models in a format.
+pub struct ModelExport {
+    /// The kinds of models within the format. The first that supports a model is the default.
+    pub kinds: &'static [ModelKind],
+    /// The versions of the format that can be selected. The first is the default. Empty if there is no choice.
+    pub opsets: &'static [u32],
+    /// Exports a model. The kind must support all parts of the model.
+    write: fn(&Model, &ExportOptions) -> ExportedModel,
+    /// Checks whether a file in this format was written by planetree.
+    pub is_ours: fn(&[u8]) -> bool,
+    /// Returns the kind of model in a file.
+    kind_of: fn(&[u8]) -> &'static str,
+    /// Reads a file as the program does that will serve the model.
+    served: fn(&[u8], &[ModelFeature]) -> Result<ServedModel, String>,
+    /// Returns the commands that upload a file to a server.
+    upload: Option<fn(&Upload<'_>) -> String>,
+}
+
+/// A kind of model within a format.
+pub struct ModelKind {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// The parts of a model that the kind supports.
+    pub parts: PartSupport,
+}
+
+const fn kind(name: &'static str, parts: PartSupport) -> ModelKind {
+    ModelKind { name, parts }
+}
+
+/// What the user asks of an export.
+#[derive(Debug, Clone, Default)]
+pub struct ExportRequest {
+    /// Name of the kind within the format. `None` selects the first kind that supports the model.
+    pub kind: Option<String>,
+    /// Version of the format. `None` selects the default.
+    pub opset: Option<u32>,
+    /// Name of the model, for formats that contain it.
+    pub name: String,
+}
+
+/// An [`ExportRequest`] with a kind and a version that the format has.
+struct ExportOptions {
+    kind: &'static str,
+    opset: Option<u32>,
+    name: String,
 }
 
 /// Functions that import models in a format.
@@ -106,52 +182,55 @@ pub struct ModelImport {
     pub read: fn(&[u8], &NameSource) -> Result<ImportedModel, ImportError>,
 }
 
-/// The parts of a model that a format supports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartSupport {
-    /// Any trees, also pairwise models and normalised parts.
-    AllTrees,
-    /// Sums and means of trees without normalisation. Several such parts are folded into one ensemble.
-    TreeSums,
-}
+/// The kinds of a format that has trees only.
+const TREE_KINDS: &[ModelKind] = &[kind(TREES, PartSupport::TreeSums)];
+/// The kinds of the learning-to-rank plugins.
+const PLUGIN_KINDS: &[ModelKind] = &[
+    kind(ltr_plugin::DUMP, PartSupport::TreeSums),
+    kind(ltr_plugin::RAW, PartSupport::TreeSums),
+    kind(ltr_plugin::RANKLIB, PartSupport::ZeroMissingTreeSums),
+    kind(LINEAR, PartSupport::LinearSums),
+];
+/// The kinds of formats with a choice of precision.
+const PRECISIONS: &[ModelKind] =
+    &[kind(onnx::FLOAT, PartSupport::TreeSums), kind(onnx::DOUBLE, PartSupport::TreeSums)];
 
-impl PartSupport {
-    /// Returns why a part is not supported and what to do about it, or `None` if it is supported.
-    fn problem(self, part: &Part) -> Option<(String, &'static str)> {
-        const REMEDY: &str = "export with --format json, or export a model without this part";
-        let Some(ensemble) = part.family.trees() else {
-            return Some((
-                format!("has no trees (its kind is {})", part.family.kind()),
-                "score rows with `planetree predict`, or export a model that consists of trees",
-            ));
-        };
-        if self == PartSupport::AllTrees {
-            return None;
-        }
-        if ensemble.combine == Combine::Wins {
-            return Some((
-                "is a pairwise model, which compares the documents of a query".to_owned(),
-                "export with --format json, or train with another preset, such as rf-point",
-            ));
-        }
-        if part.normalisation != Normalisation::None {
-            let name = part.normalisation.name();
-            return Some((format!("is normalised over the documents of a query ({name})"), REMEDY));
-        }
-        None
+/// The learning-to-rank plugins of Elasticsearch and OpenSearch share the format.
+const fn plugin(name: &'static str, description: &'static str, noun: &'static str) -> ModelFormat {
+    ModelFormat {
+        name,
+        description,
+        noun,
+        files: &[FileFormat::Json, FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: PLUGIN_KINDS,
+            opsets: &[],
+            write: ltr_plugin::export,
+            is_ours: ltr_plugin::is_ours,
+            kind_of: ltr_plugin::kind,
+            served: ltr_plugin::served,
+            upload: Some(upload::plugin),
+        }),
+        import: None,
     }
 }
 
 /// All formats for the import and export of models.
-pub static MODEL_FORMATS: [ModelFormat; 3] = [
+pub static MODEL_FORMATS: [ModelFormat; 13] = [
     ModelFormat {
         name: "lightgbm",
         description: "LightGBM's text format, as written by its save_model",
         noun: "a LightGBM model",
         files: &[FileFormat::Text],
-        parts: PartSupport::TreeSums,
-        write: lightgbm::export,
-        is_ours: lightgbm::is_ours,
+        export: Some(ModelExport {
+            kinds: TREE_KINDS,
+            opsets: &[],
+            write: lightgbm::export,
+            is_ours: lightgbm::is_ours,
+            kind_of: |_| TREES,
+            served: lightgbm::served,
+            upload: None,
+        }),
         import: Some(ModelImport { is_likely: lightgbm::is_likely, read: lightgbm::import }),
     },
     ModelFormat {
@@ -159,9 +238,15 @@ pub static MODEL_FORMATS: [ModelFormat; 3] = [
         description: "XGBoost's JSON format, as written by its save_model",
         noun: "an XGBoost model",
         files: &[FileFormat::Json, FileFormat::Text],
-        parts: PartSupport::TreeSums,
-        write: xgboost::export,
-        is_ours: xgboost::is_ours,
+        export: Some(ModelExport {
+            kinds: TREE_KINDS,
+            opsets: &[],
+            write: xgboost::export,
+            is_ours: xgboost::is_ours,
+            kind_of: |_| TREES,
+            served: xgboost::served,
+            upload: None,
+        }),
         import: Some(ModelImport { is_likely: xgboost::is_likely, read: xgboost::import }),
     },
     ModelFormat {
@@ -169,10 +254,149 @@ pub static MODEL_FORMATS: [ModelFormat; 3] = [
         description: "the complete model as JSON",
         noun: "a model as JSON",
         files: &[FileFormat::Json, FileFormat::Text],
-        parts: PartSupport::AllTrees,
-        write: json::export,
-        is_ours: json::is_likely,
+        export: Some(ModelExport {
+            kinds: &[kind(TREES, PartSupport::AllTrees)],
+            opsets: &[],
+            write: json::export,
+            is_ours: json::is_likely,
+            kind_of: |_| TREES,
+            served: json::served,
+            upload: None,
+        }),
         import: Some(ModelImport { is_likely: json::is_likely, read: json::import }),
+    },
+    ModelFormat {
+        name: "ranklib",
+        description: "RankLib's text format: trees or weights",
+        noun: "a RankLib model",
+        files: &[FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: &[kind(TREES, PartSupport::ZeroMissingTreeSums), kind(LINEAR, PartSupport::LinearSums)],
+            opsets: &[],
+            write: ranklib::export,
+            is_ours: ranklib::is_ours,
+            kind_of: ranklib::kind,
+            served: ranklib::served,
+            upload: None,
+        }),
+        import: Some(ModelImport { is_likely: ranklib::is_likely, read: ranklib::import }),
+    },
+    ModelFormat {
+        name: "solr",
+        description: "Solr's MultipleAdditiveTreesModel or LinearModel",
+        noun: "a model of Solr",
+        files: &[FileFormat::Json, FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: &[kind(TREES, PartSupport::TreeSums), kind(LINEAR, PartSupport::LinearSums)],
+            opsets: &[],
+            write: solr::export,
+            is_ours: solr::is_ours,
+            kind_of: solr::kind,
+            served: solr::served,
+            upload: Some(upload::solr),
+        }),
+        import: None,
+    },
+    plugin(
+        "elasticsearch-ltr",
+        "the learning-to-rank plugin of Elasticsearch",
+        "a model of the learning-to-rank plugin",
+    ),
+    plugin(
+        "opensearch-ltr",
+        "the learning-to-rank plugin of OpenSearch",
+        "a model of the learning-to-rank plugin",
+    ),
+    ModelFormat {
+        name: "elastic",
+        description: "Elasticsearch's own learning to rank: a trained model",
+        noun: "a trained model of Elasticsearch",
+        files: &[FileFormat::Json, FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: TREE_KINDS,
+            opsets: &[],
+            write: elastic::export,
+            is_ours: elastic::is_ours,
+            kind_of: |_| TREES,
+            served: elastic::served,
+            upload: Some(upload::elastic),
+        }),
+        import: None,
+    },
+    ModelFormat {
+        name: "vespa",
+        description: "the files of Vespa's lightgbm() and xgboost()",
+        noun: "a model of Vespa",
+        files: &[FileFormat::Json, FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: &[
+                kind(vespa::LIGHTGBM, PartSupport::TreeSums),
+                kind(vespa::XGBOOST, PartSupport::TreeSums),
+            ],
+            opsets: &[],
+            write: vespa::export,
+            is_ours: vespa::is_ours,
+            kind_of: vespa::kind,
+            served: vespa::served,
+            upload: None,
+        }),
+        import: None,
+    },
+    ModelFormat {
+        name: "onnx",
+        description: "ONNX: TreeEnsemble, or TreeEnsembleRegressor with --opset 3",
+        noun: "an ONNX model",
+        files: &[],
+        export: Some(ModelExport {
+            kinds: PRECISIONS,
+            opsets: &onnx::OPSETS,
+            write: onnx::export,
+            is_ours: onnx::is_ours,
+            kind_of: onnx::kind,
+            served: onnx::served,
+            upload: None,
+        }),
+        import: Some(ModelImport { is_likely: onnx::is_likely, read: onnx::import }),
+    },
+    ModelFormat {
+        name: "treelite",
+        description: "Treelite's byte stream of version 4",
+        noun: "a Treelite model",
+        files: &[],
+        export: Some(ModelExport {
+            kinds: PRECISIONS,
+            opsets: &[],
+            write: treelite::export,
+            is_ours: treelite::is_ours,
+            kind_of: treelite::kind,
+            served: treelite::served,
+            upload: None,
+        }),
+        import: None,
+    },
+    ModelFormat {
+        name: "pmml",
+        description: "PMML 4.4: trees or weights",
+        noun: "a PMML model",
+        files: &[FileFormat::Text],
+        export: Some(ModelExport {
+            kinds: &[kind(TREES, PartSupport::TreeSums), kind(LINEAR, PartSupport::LinearSums)],
+            opsets: &[],
+            write: pmml::export,
+            is_ours: pmml::is_ours,
+            kind_of: pmml::kind,
+            served: pmml::served,
+            upload: None,
+        }),
+        import: None,
+    },
+    ModelFormat {
+        name: "catboost",
+        description: "CatBoost's JSON format, as written by its save_model",
+        noun: "a CatBoost model",
+        files: &[],
+        export: None,
+        import: Some(ModelImport { is_likely: catboost::is_likely, read: catboost::import }),
     },
 ];
 
@@ -182,16 +406,84 @@ impl ModelFormat {
         MODEL_FORMATS.iter().find(|format| format.name == name)
     }
 
+    /// Returns the functions that export models, or an error if the format can only be imported.
+    fn exporter(&self) -> Result<&ModelExport> {
+        self.export.as_ref().ok_or_else(|| {
+            Error::usage(
+                format_args!("models cannot be exported in the format {}", self.name),
+                "see `planetree export --help` for the formats",
+            )
+        })
+    }
+
     /// Exports a model. If the format does not support a part of the model, returns an error that names the part.
-    pub fn export(&self, model: &Model) -> Result<ExportedModel> {
-        for (number, part) in model.parts.iter().enumerate() {
-            if let Some((problem, remedy)) = self.parts.problem(part) {
-                let label = model.part_label(number);
-                let problem = format!("{label} {problem}; {} cannot express this", self.noun);
-                return Err(Error::place(&model.origin, problem, remedy));
-            }
+    pub fn export(&self, model: &Model, request: &ExportRequest) -> Result<ExportedModel> {
+        let exporter = self.exporter()?;
+        model.check_complete(&model.origin)?;
+        if let Some(opset) = request.opset.filter(|opset| !exporter.opsets.contains(opset)) {
+            let known: Vec<String> = exporter.opsets.iter().map(u32::to_string).collect();
+            return Err(Error::usage(
+                format_args!("--opset {opset} does not apply to the format {}", self.name),
+                match known.is_empty() {
+                    true => "remove --opset".to_owned(),
+                    false => format!("use --opset {}", known.join(" or ")),
+                },
+            ));
         }
-        Ok((self.write)(model))
+        let kind = match &request.kind {
+            None => {
+                let supports = |kind: &&ModelKind| support::problem_in(model, kind.parts).is_none();
+                // If no kind supports the model, the error is about the kind that comes closest.
+                let is_linear = model.parts.iter().all(|part| part.family.linear().is_some());
+                let closest = |kind: &&ModelKind| (kind.parts == PartSupport::LinearSums) == is_linear;
+                let mut kinds = exporter.kinds.iter();
+                let found = kinds.clone().find(supports).or_else(|| kinds.find(closest));
+                found.unwrap_or(&exporter.kinds[0])
+            }
+            Some(name) => exporter.kinds.iter().find(|kind| kind.name == name).ok_or_else(|| {
+                let known: Vec<&str> = exporter.kinds.iter().map(|kind| kind.name).collect();
+                Error::usage(
+                    format_args!("the format {} has no kind {name:?}", self.name),
+                    format!("the kinds are {}", known.join(", ")),
+                )
+            })?,
+        };
+        if let Some((label, problem, remedy)) = support::problem_in(model, kind.parts) {
+            let problem = format!("{label} {problem}; {} cannot express this", self.noun);
+            return Err(Error::place(&model.origin, problem, remedy));
+        }
+        if let Some(coupling) = model.coupling().filter(|_| kind.parts != PartSupport::AllTrees) {
+            return Err(Error::place(
+                &model.origin,
+                format_args!("{coupling}; {} cannot express this", self.noun),
+                "export with --format json, or export one of the models it was made of",
+            ));
+        }
+        if kind.name == onnx::DOUBLE && request.opset.is_some_and(|opset| opset < onnx::OPSETS[0]) {
+            return Err(Error::usage(
+                format_args!("--opset {} has 32-bit floats only", request.opset.unwrap_or_default()),
+                "remove --kind double, or use --opset 5",
+            ));
+        }
+        let options = ExportOptions { kind: kind.name, opset: request.opset, name: request.name.clone() };
+        Ok((exporter.write)(model, &options))
+    }
+
+    /// Returns the kind of model in an exported file.
+    pub fn kind_of(&self, bytes: &[u8]) -> &'static str {
+        self.export.as_ref().map_or(TREES, |export| (export.kind_of)(bytes))
+    }
+
+    /// Returns the commands that upload an exported file to a server, or an error if files of this format are not
+    /// uploaded.
+    pub fn upload_commands(&self, upload: &Upload<'_>) -> Result<String> {
+        match self.exporter()?.upload {
+            Some(commands) => Ok(commands(upload)),
+            None => Err(Error::usage(
+                format_args!("--curl: there is no server to upload the format {} to", self.name),
+                "remove --curl, or use solr, elasticsearch-ltr, opensearch-ltr or elastic",
+            )),
+        }
     }
 
     /// Returns whether a file looks like this format and the format can be imported.
@@ -207,8 +499,12 @@ impl ModelFormat {
             takes_unknown: true,
             takes_compression: false,
         };
-        formats.of(location)?;
-        let is_export = |bytes: &[u8]| MODEL_FORMATS.iter().any(|format| (format.is_ours)(bytes));
+        // Binary formats have no known extension.
+        if !self.files.is_empty() {
+            formats.of(location)?;
+        }
+        let exporters = || MODEL_FORMATS.iter().filter_map(|format| format.export.as_ref());
+        let is_export = move |bytes: &[u8]| exporters().any(|export| (export.is_ours)(bytes));
         let guard: Guard = Arc::new(move |location| match location.read_all()? {
             Some(bytes) if !is_export(&bytes) => Err(foreign(location)),
             _ => Ok(()),
@@ -244,17 +540,13 @@ pub fn import(
     }
 }
 
-/// Creates a model from an imported ensemble of trees. The list of training datasets is empty, because files of other
-/// programs do not contain it.
-fn imported_model(
-    ensemble: TreeEnsemble,
-    features: Vec<ModelFeature>,
-    rounds: u32,
-    configuration: &str,
-) -> Model {
+/// Creates a model from an imported part. The list of training datasets is empty, because files of other programs do not
+/// contain it.
+fn imported_part(part: Part, features: Vec<ModelFeature>, rounds: u32, configuration: &str) -> Model {
     Model {
         intercept: 0.0,
-        parts: vec![Part::trees(ensemble)],
+        parts: vec![part],
+        groups: Vec::new(),
         features,
         configuration: configuration.to_owned(),
         data: Vec::new(),
@@ -278,13 +570,16 @@ fn unknown(bytes: &[u8]) -> ImportError {
     if let Some(fault) = xgboost::binary_format_error(bytes) {
         return fault;
     }
+    let importable = MODEL_FORMATS.iter().filter(|format| format.import.is_some());
     let names: Vec<String> =
-        MODEL_FORMATS.iter().map(|format| format!("{} ({})", format.name, format.description)).collect();
+        importable.map(|format| format!("{} ({})", format.name, format.description)).collect();
     ImportError::new(
         "not a model in a supported format",
         format!("the supported formats are {}", names.join(", ")),
     )
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,18 @@ use super::ImportError;
 use crate::model::ModelFeature;
 use std::collections::HashSet;
 
+/// The largest number of features of an imported model. A file can claim any number in a few bytes, and names are made up
+/// for all of them.
+const MAX_FEATURES: usize = 1_000_000;
+
+/// Returns an error if a file claims more features than any model has.
+pub(super) fn check_feature_count(count: usize) -> Result<(), String> {
+    match count {
+        0..=MAX_FEATURES => Ok(()),
+        _ => Err(format!("the file claims {count} features, but at most {MAX_FEATURES} are supported")),
+    }
+}
+
 /// Determines the feature names of an imported model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameSource {

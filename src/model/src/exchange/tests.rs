@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explain::Explainer;
+use crate::model::{Branch, Combine, Normalisation};
 use crate::predict::Scorer;
 use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
 use proptest::prelude::*;
@@ -13,7 +14,7 @@ fn named(name: &str) -> &'static ModelFormat {
 }
 
 /// Creates a random model that other programs can represent. Its fill values and thresholds are finite.
-fn portable(shape: &RandomModel) -> Model {
+pub(super) fn portable(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
     for (index, feature) in model.features.iter_mut().enumerate() {
         feature.name = format!("f{}", index + 1);
@@ -35,7 +36,7 @@ fn portable(shape: &RandomModel) -> Model {
 
 fn scores(model: &Model, rows: &[f32]) -> Vec<f64> {
     let mut scores = vec![0.0; rows.len() / model.features.len()];
-    Scorer::new(model).score(rows, &mut scores);
+    Scorer::new(model).unwrap().score(rows, &mut scores);
     scores
 }
 
@@ -45,8 +46,23 @@ fn contributions(model: &Model, rows: &[f32]) -> Vec<f64> {
     all
 }
 
+/// Exports a model without further wishes.
+fn export(format: &ModelFormat, model: &Model) -> Result<ExportedModel> {
+    format.export(model, &ExportRequest::default())
+}
+
 fn text(format: &ModelFormat, model: &Model) -> String {
-    String::from_utf8(format.export(model).unwrap().bytes).unwrap()
+    String::from_utf8(export(format, model).unwrap().bytes).unwrap()
+}
+
+/// The formats with an export.
+pub(super) fn exported() -> impl Iterator<Item = (&'static ModelFormat, &'static ModelExport)> {
+    MODEL_FORMATS.iter().filter_map(|format| Some((format, format.export.as_ref()?)))
+}
+
+/// The text formats with an export and an import.
+fn both_ways() -> impl Iterator<Item = &'static ModelFormat> {
+    exported().map(|(format, _)| format).filter(|format| format.import.is_some() && !format.files.is_empty())
 }
 
 fn read(format: &ModelFormat, bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
@@ -58,6 +74,14 @@ fn check(shape: &RandomModel) {
     check_model(&portable(shape), shape);
 }
 
+/// Returns whether a split has a branch for missing values that no training row took.
+fn has_untaken_branches(model: &Model) -> bool {
+    let trees =
+        model.parts.iter().filter_map(|part| part.family.trees()).flat_map(|ensemble| &ensemble.trees);
+    let mut splits = trees.flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
+    splits.any(|split| split.missing == Branch::Middle && split.middle.is_none())
+}
+
 fn check_model(model: &Model, shape: &RandomModel) {
     let rows: Vec<f32> = random_rows(shape, 60)
         .into_iter()
@@ -66,14 +90,14 @@ fn check_model(model: &Model, shape: &RandomModel) {
     let truth = (scores(model, &rows), contributions(model, &rows));
     for (format, tolerance) in [("lightgbm", 1e-12), ("xgboost", 2e-6), ("json", 0.0)] {
         let format = named(format);
-        let ExportedModel { bytes, notes, losses } = format.export(model).unwrap();
+        let ExportedModel { bytes, notes, losses } = export(format, model).unwrap();
         assert_eq!((notes, losses), (vec![], vec![]));
         assert!(format.is_likely(&bytes));
         let imported = read(format, &bytes, &MODEL_NAMES).unwrap();
         assert_eq!(imported.losses, Vec::<String>::new());
         assert_eq!(imported.model.fault(), None);
         let found = (scores(&imported.model, &rows), contributions(&imported.model, &rows));
-        let near = |one: &[f64], other: &[f64], what: &str| {
+        let near = |one: &[f64], other: &[f64], tolerance: f64, what: &str| {
             let scale = 1.0 + one.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
             for (one, other) in one.iter().zip(other) {
                 assert!(
@@ -83,8 +107,11 @@ fn check_model(model: &Model, shape: &RandomModel) {
                 );
             }
         };
-        near(&truth.0, &found.0, "scores");
-        near(&truth.1, &found.1, "contributions");
+        near(&truth.0, &found.0, tolerance, "scores");
+        // LightGBM's explanations need rows in every leaf, so a leaf without cover counts as one row of 2^30.
+        let is_counted = format.name == "lightgbm" && has_untaken_branches(model);
+        let tolerance = if is_counted { 1e-6 } else { tolerance };
+        near(&truth.1, &found.1, tolerance, "contributions");
         if format.name == "json" {
             assert_eq!(imported.model, *model);
         }
@@ -111,14 +138,22 @@ fn example() -> Model {
     portable(&shape)
 }
 
+/// Makes every missing value 0, so that RankLib, in which absent values are 0, can represent the model.
+fn zero_filled(mut model: Model) -> Model {
+    model.features.iter_mut().for_each(|feature| feature.fill = Some(0.0));
+    model
+}
+
 #[test]
 fn what_a_format_cannot_express_is_a_loss() {
-    let mut model = example();
+    let mut model = zero_filled(example());
     model.only_trees_mut().unwrap().base_feature = Some(1);
-    for format in &MODEL_FORMATS {
-        let exported = format.export(&model).unwrap();
-        assert_eq!(exported.losses.len(), usize::from(format.name != "json"), "{}", format.name);
-        assert!(exported.losses.iter().all(|loss| loss.contains("feature f2")));
+    for (format, _) in exported() {
+        // Solr's loss of tiny thresholds has a test of its own.
+        let mut losses = export(format, &model).unwrap().losses;
+        losses.retain(|loss| !loss.contains("written exactly"));
+        assert_eq!(losses.len(), usize::from(format.name != "json"), "{}: {losses:?}", format.name);
+        assert!(losses.iter().all(|loss| loss.contains("feature f2")), "{}: {losses:?}", format.name);
     }
 }
 
@@ -151,11 +186,11 @@ fn parts_that_a_format_cannot_carry_are_refused_by_name() {
     for corrupt in [(|part| part.normalisation = Normalisation::Rank) as fn(&mut Part), |part| {
         part.family.trees_mut().unwrap().combine = Combine::Wins
     }] {
-        let (mut model, _) = two_parts();
+        let mut model = zero_filled(two_parts().0);
         corrupt(&mut model.parts[1]);
-        for format in &MODEL_FORMATS {
-            let exported = format.export(&model);
-            if format.parts == PartSupport::AllTrees {
+        for (format, support) in exported() {
+            let exported = export(format, &model);
+            if support.kinds[0].parts == PartSupport::AllTrees {
                 let bytes = exported.unwrap().bytes;
                 assert_eq!(read(format, &bytes, &MODEL_NAMES).unwrap().model, model);
                 continue;
@@ -179,11 +214,22 @@ fn json_of_version_1_is_read() {
 
 #[test]
 fn only_files_exported_by_planetree_are_recognised() {
-    for format in &MODEL_FORMATS {
-        let text = text(format, &example());
-        assert!((format.is_ours)(text.as_bytes()), "{}", format.name);
-        for other in MODEL_FORMATS.iter().filter(|other| other.name != format.name) {
-            assert!(!(other.is_ours)(text.as_bytes()), "{} {}", format.name, other.name);
+    for (format, functions) in exported() {
+        for kind in functions.kinds.iter().filter(|kind| kind.parts != PartSupport::LinearSums) {
+            let request = ExportRequest { kind: Some(kind.name.to_owned()), ..ExportRequest::default() };
+            let bytes = format.export(&zero_filled(example()), &request).unwrap().bytes;
+            let ours: Vec<&str> = exported()
+                .filter(|(_, other)| (other.is_ours)(&bytes))
+                .map(|(other, _)| other.name)
+                .collect();
+            // The plugins read files of other programs, too, and both plugins have one format.
+            assert!(!ours.is_empty(), "{} {}", format.name, kind.name);
+            assert!(
+                ours.len() == 1 || format.name.ends_with("-ltr"),
+                "{} {}: {ours:?}",
+                format.name,
+                kind.name
+            );
         }
     }
     // These files have the form that LightGBM and XGBoost write themselves.
@@ -192,7 +238,7 @@ fn only_files_exported_by_planetree_are_recognised() {
     let xgboost = r#"{"learner":{"attributes":{},"feature_names":[]},"version":[3,2,0]}"#;
     let again = text(named("xgboost"), &example());
     for text in [lightgbm, xgboost, again.trim_end(), "", "notes\n"] {
-        assert!(MODEL_FORMATS.iter().all(|format| !(format.is_ours)(text.as_bytes())), "{text}");
+        assert!(exported().all(|(_, functions)| !(functions.is_ours)(text.as_bytes())), "{text}");
     }
 }
 
@@ -201,7 +247,7 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     let feature = |name: &str| ModelFeature::new(name);
     let mut model = example();
     model.features = vec![feature("a b"), feature("a_b"), feature("c[1]")];
-    let notes = named("lightgbm").export(&model).unwrap().notes;
+    let notes = export(named("lightgbm"), &model).unwrap().notes;
     let text = |format: &str, model: &Model| text(named(format), model);
     let found = text("lightgbm", &model);
     assert!(found.contains("feature_names=a_b_2 a_b c_1_\n"), "{found}");
@@ -228,12 +274,15 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
         (vec!["f1".into(), "f2".into(), "f3".into()], vec!["f0".into(), "f1".into(), "f2".into()])
     );
     let given = |count: usize| NameSource::Given((0..count).map(|index| format!("n{index}")).collect());
-    for format in &MODEL_FORMATS {
-        let text = text(format.name, &example());
+    for format in both_ways() {
+        let text = text(format.name, &zero_filled(example()));
         let imported = read(format, text.as_bytes(), &given(3)).unwrap();
         assert_eq!(imported.model.features[2].name, "n2");
-        let fault = read(format, text.as_bytes(), &given(4)).unwrap_err();
-        assert_eq!(fault.problem, "the model has 3 features, but there are 4 names");
+        // RankLib's text does not tell how many features there are.
+        if format.name != "ranklib" {
+            let fault = read(format, text.as_bytes(), &given(4)).unwrap_err();
+            assert_eq!(fault.problem, "the model has 3 features, but there are 4 names");
+        }
     }
 }
 
@@ -251,20 +300,24 @@ fn problem(format: &str, text: &str) -> String {
 
 #[test]
 fn truncated_and_unsupported_files_are_rejected() {
-    for format in &MODEL_FORMATS {
-        let text = text(format, &example());
+    for format in both_ways() {
+        let text = text(format, &zero_filled(example()));
         assert_eq!(problem(format.name, &text), "");
-        let whole =
-            if format.name == "lightgbm" { text.find("end of trees").unwrap() } else { text.len() - 2 };
+        let whole = match format.name {
+            "lightgbm" => text.find("end of trees").unwrap(),
+            "ranklib" => text.find("</ensemble>").unwrap(),
+            _ => text.len() - 2,
+        };
         for end in (0..whole).step_by(7) {
             let Some(start) = text.get(..end) else { continue };
             assert_ne!(problem(format.name, start), "", "{} of {end} bytes", format.name);
         }
         let found = problem(format.name, &text[..whole * 3 / 4]);
         assert!(found.starts_with("truncated: "), "{found}");
-        for other in MODEL_FORMATS.iter().filter(|other| other.name != format.name) {
+        for other in MODEL_FORMATS.iter().filter(|other| other.import.is_some() && other.name != format.name)
+        {
             let found = problem(other.name, &text);
-            assert!(found.starts_with("not a"), "{found}");
+            assert!(found.starts_with("not a") || found.starts_with("truncated"), "{found}");
         }
     }
     for (format, old, new, expected) in [
@@ -307,7 +360,7 @@ fn truncated_and_unsupported_files_are_rejected() {
             "tree 0: not an XGBoost model: node 99 does not exist",
         ),
         ("xgboost", "reg:squarederror", "my:own", "unsupported objective \"my:own\""),
-        ("json", "\"planetree_model\":2", "\"planetree_model\":3", "written by a newer planetree"),
+        ("json", "\"planetree_model\":2", "\"planetree_model\":9", "written by a newer planetree"),
         (
             "json",
             "\"kind\":\"trees\"",
@@ -325,10 +378,10 @@ fn truncated_and_unsupported_files_are_rejected() {
 
 #[test]
 fn formats_are_detected_from_the_content() {
-    for format in &MODEL_FORMATS {
-        let text = text(format, &example());
-        let likely: Vec<_> = MODEL_FORMATS.iter().filter(|other| other.is_likely(text.as_bytes())).collect();
-        assert_eq!(likely.len(), 1);
+    for (format, _) in exported().filter(|(format, _)| format.import.is_some()) {
+        let bytes = export(format, &zero_filled(example())).unwrap().bytes;
+        let likely: Vec<_> = MODEL_FORMATS.iter().filter(|other| other.is_likely(&bytes)).collect();
+        assert_eq!(likely.len(), 1, "{}", format.name);
         assert_eq!(likely[0].name, format.name);
     }
     for (bytes, expected) in [

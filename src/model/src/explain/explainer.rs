@@ -1,6 +1,7 @@
 //! Computes the contributions of the features to the scores of rows.
 
 use super::linear::LinearExplainer;
+use super::net::NetExplainer;
 use super::trees::TreesExplainer;
 use crate::family::RowValues;
 use crate::model::{Combine, Model, Normalisation, Part, PartFamily};
@@ -36,9 +37,17 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// Prepares a model. Returns an error if a part is a pairwise model, is normalised, or consists of trees that lack
+    /// Prepares a model. Returns an error if the model has groups of parts, if a part is a pairwise model, is normalised, or consists of trees that lack
     /// the number of training rows per node (`cover`).
     pub fn new(model: &Model) -> Result<Self> {
+        if let Some(coupling) = model.coupling() {
+            return Err(Error::usage(
+                format_args!(
+                    "cannot explain scores: {coupling}, so it is no sum of the features' contributions"
+                ),
+                "explain one of the models it was made of, or use `planetree describe --permutation`",
+            ));
+        }
         let mut parts: Vec<Box<dyn PartExplainer>> = Vec::with_capacity(model.parts.len());
         for (number, part) in model.parts.iter().enumerate() {
             check_part(model, number, part)?;
@@ -47,6 +56,7 @@ impl Explainer {
                 PartFamily::Linear(function) => {
                     Box::new(LinearExplainer::new(function, part.weight, &model.features))
                 }
+                PartFamily::Net(net) => Box::new(NetExplainer::new(net, part.weight, &model.features)),
             });
         }
         Ok(Explainer {
@@ -60,7 +70,7 @@ impl Explainer {
     /// Returns the expected score of a row whose features are all unknown: the intercept and the expected values of
     /// the parts. For trees, it has the mean of each tree's leaf values, weighted by `cover`, in place of the tree's
     /// prediction; the value of `base_feature` is not included. For a linear function, it is the mean over the training
-    /// rows.
+    /// rows; for a net, the value of a row whose features have their means.
     pub fn expected_value(&self) -> f64 {
         self.expected
     }

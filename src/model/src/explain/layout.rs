@@ -120,7 +120,9 @@ struct NodePath {
 /// Splits a tree into subtrees by the number of points that its leaves need. Also returns the mean of the leaf values,
 /// weighted by the fraction of training rows that reached each leaf.
 pub(super) fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtree>, f64) {
-    let paths = paths(tree);
+    let taken = tree.nodes.len();
+    let tree = &*tree.with_untaken_branches();
+    let paths = paths(tree, taken);
     let leaves = || (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none());
     let expected = leaves().map(|leaf| paths[leaf].reach * tree.nodes[leaf].value).sum();
     let mut by_batches: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -133,8 +135,9 @@ pub(super) fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec
     (subtrees.collect(), expected)
 }
 
-/// Computes the paths from the root to all nodes.
-fn paths(tree: &Tree) -> Vec<NodePath> {
+/// Computes the paths from the root to all nodes. Training rows may have reached the first `taken` nodes, but not the
+/// others, which are branches of missing values.
+fn paths(tree: &Tree, taken: usize) -> Vec<NodePath> {
     let root = NodePath {
         parent: 0,
         feature: None,
@@ -154,10 +157,14 @@ fn paths(tree: &Tree) -> Vec<NodePath> {
             above = paths[above].parent;
         }
         let total: f64 = split.children().map(|child| tree.nodes[child as usize].cover).sum();
-        let count = split.children().count() as f64;
+        let count = split.children().filter(|child| (*child as usize) < taken).count() as f64;
         for child in split.children() {
-            // If no training row reached the split, all branches have equal shares.
-            let share = if total > 0.0 { tree.nodes[child as usize].cover / total } else { 1.0 / count };
+            // If no training row reached the split, all branches that rows can take have equal shares.
+            let share = match total > 0.0 {
+                true => tree.nodes[child as usize].cover / total,
+                false if (child as usize) < taken => 1.0 / count,
+                false => 0.0,
+            };
             let features = paths[node].features + usize::from(above == 0);
             paths[child as usize] = NodePath {
                 parent: node,

@@ -1,4 +1,5 @@
-//! Explains scores: exact Shapley values of the features. For trees, these are path-dependent TreeSHAP values.
+//! Explains scores: exact Shapley values of the features for trees (path-dependent TreeSHAP values) and linear functions,
+//! and integrated gradients for nets.
 //!
 //! ```text
 //! score = expected value + sum of the features' contributions
@@ -16,7 +17,7 @@
 //! - an *edge* leads from a node to one of its children. A row *follows* the edge if it takes this branch. The *share*
 //!   of the edge is the fraction of the node's training rows that followed it.
 //!
-//! `explainer.rs` explains rows, part by part: `trees.rs` explains trees, and `linear.rs` linear functions. `layout.rs`
+//! `explainer.rs` explains rows, part by part: `trees.rs` explains trees, `linear.rs` linear functions and `net.rs` nets. `layout.rs`
 //! documents the method for trees and prepares them, and `quadrature.rs` computes the points of the numerical
 //! integration. `stream.rs` explains a dataset, and `difference.rs` compares two rows.
 
@@ -24,6 +25,7 @@ mod difference;
 mod explainer;
 mod layout;
 mod linear;
+mod net;
 mod quadrature;
 mod stream;
 mod trees;

@@ -41,6 +41,9 @@ fn coalition_value(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
     let cover = |child: u32| tree.nodes[child as usize].cover;
     if known >> split.feature & 1 == 1 {
         let value = row[split.feature as usize];
+        if value.is_nan() && split.missing == crate::model::Branch::Middle && split.middle.is_none() {
+            return tree.nodes[node as usize].value;
+        }
         let next = match () {
             () if value.is_nan() => match split.missing {
                 crate::model::Branch::Left => split.left,
@@ -119,7 +122,7 @@ fn check_sums(model: &Model, values: &[f32]) {
     let features = model.features.len();
     let rows = values.len() / features;
     let (mut scores, mut all) = (vec![0.0; rows], vec![f64::NAN; values.len()]);
-    Scorer::new(model).score(values, &mut scores);
+    Scorer::new(model).unwrap().score(values, &mut scores);
     let explainer = Explainer::new(model).unwrap();
     explainer.explain_rows(values, &mut all);
     for (score, contributions) in scores.iter().zip(all.chunks(features)) {

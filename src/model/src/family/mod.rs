@@ -1,5 +1,5 @@
 //! Defines families of models: the kinds of functions that the parts of a model can be. There are decision trees
-//! (`trees/`) and linear functions (`linear/`).
+//! (`trees/`), linear functions (`linear/`) and nets (`net/`).
 //!
 //! The trait [`Family`] is the interface between a family and the rest of planetree, and [`PartFamily`] lists all
 //! families. To add a family, implement [`Family`] in a file or folder of its own, add a variant to [`PartFamily`],
@@ -10,6 +10,7 @@
 mod feature;
 mod importance;
 pub mod linear;
+pub mod net;
 mod row;
 mod scorer;
 pub mod trees;
@@ -17,6 +18,7 @@ pub mod trees;
 pub use feature::ModelFeature;
 pub use importance::FeatureImportance;
 pub use linear::{FeatureNormalisation, LinearFunction, LinearTerm};
+pub use net::{Activation, NetFunction, NetInput, NetLayer};
 pub(crate) use row::ModelRow;
 pub(crate) use scorer::PartScorer;
 pub use scorer::RowValues;
@@ -95,11 +97,13 @@ pub enum PartFamily {
     Trees(TreeEnsemble),
     /// A linear function.
     Linear(LinearFunction),
+    /// A net.
+    Net(NetFunction),
 }
 
 impl PartFamily {
     /// The names of all families in files.
-    pub const KINDS: [&str; 2] = [trees::KIND, linear::KIND];
+    pub const KINDS: [&str; 3] = [trees::KIND, linear::KIND, net::KIND];
 
     /// Creates the content of a part from the kind and the settings in a model file. It has no rows yet. Returns `None`
     /// if the kind is unknown.
@@ -107,6 +111,7 @@ impl PartFamily {
         match kind {
             trees::KIND => Some(TreeEnsemble::from_settings(settings).map(PartFamily::Trees)),
             linear::KIND => Some(LinearFunction::from_settings(settings).map(PartFamily::Linear)),
+            net::KIND => Some(NetFunction::from_settings(settings).map(PartFamily::Net)),
             _ => None,
         }
     }
@@ -115,7 +120,15 @@ impl PartFamily {
     pub fn trees(&self) -> Option<&TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),
-            PartFamily::Linear(_) => None,
+            PartFamily::Linear(_) | PartFamily::Net(_) => None,
+        }
+    }
+
+    /// Returns the linear function, or `None` if the part belongs to another family.
+    pub fn linear(&self) -> Option<&LinearFunction> {
+        match self {
+            PartFamily::Linear(function) => Some(function),
+            _ => None,
         }
     }
 
@@ -123,7 +136,7 @@ impl PartFamily {
     pub fn trees_mut(&mut self) -> Option<&mut TreeEnsemble> {
         match self {
             PartFamily::Trees(trees) => Some(trees),
-            PartFamily::Linear(_) => None,
+            PartFamily::Linear(_) | PartFamily::Net(_) => None,
         }
     }
 }
@@ -135,6 +148,7 @@ impl Deref for PartFamily {
         match self {
             PartFamily::Trees(trees) => trees,
             PartFamily::Linear(linear) => linear,
+            PartFamily::Net(net) => net,
         }
     }
 }
@@ -144,6 +158,7 @@ impl DerefMut for PartFamily {
         match self {
             PartFamily::Trees(trees) => trees,
             PartFamily::Linear(linear) => linear,
+            PartFamily::Net(net) => net,
         }
     }
 }

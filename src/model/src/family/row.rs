@@ -4,7 +4,7 @@ use super::trees::Branch;
 
 /// A row of the model table, without the number of its part. Each family defines the meaning of the columns. The
 /// comments below describe the rows of trees. A linear function has a row per feature, whose value is the weight of the
-/// feature.
+/// feature, and a net has a row per weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRow {
     /// Number of the tree within the part.

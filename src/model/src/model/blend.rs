@@ -5,10 +5,10 @@
 //! ```
 //!
 //! A blend is a model like any other: it has the parts of all models, with their weights multiplied. Features are
-//! matched by name. The scores of a model can be normalised over the documents of a query only if they are the values
-//! of a single part, because a model has no place for the normalisation of a sum of parts.
+//! matched by name. If the scores of a model with several parts are normalised over the documents of a query, its parts
+//! are a group of the blend.
 
-use super::{DatasetRecord, Model, ModelFeature, Normalisation, Origin};
+use super::{DatasetRecord, Link, Model, ModelFeature, Normalisation, Origin, PartGroup, Term};
 use planetree_base::error::{Error, Result};
 use std::collections::HashMap;
 
@@ -24,41 +24,10 @@ pub struct BlendMember {
 }
 
 impl BlendMember {
-    /// Returns an error if the scores cannot be normalised by a blend.
-    pub fn check(&self) -> Result<()> {
-        let Model { intercept, parts, .. } = &self.model;
-        let normalisation = self.normalisation.name();
-        let refused = |problem: String| {
-            Error::place(
-                &self.name,
-                format_args!("cannot be normalised by {normalisation}: {problem}"),
-                "pass `none` as the normalisation of this model: weights found by ols or ascent account for its scale; or \
-                 blend tables of predictions with --predictions",
-            )
-        };
-        match (self.normalisation, parts.as_slice()) {
-            (Normalisation::None, _) => Ok(()),
-            (_, [part]) if part.normalisation != Normalisation::None => {
-                Err(refused(format!("its scores are already normalised by {}", part.normalisation.name())))
-            }
-            (_, [part]) if part.weight <= 0.0 => {
-                Err(refused(format!("its only part has the weight {}", part.weight)))
-            }
-            (Normalisation::UnitVariance, [_]) if *intercept != 0.0 => {
-                Err(refused(format!("it has an intercept, {intercept}")))
-            }
-            (_, [_]) => Ok(()),
-            (_, parts) => Err(refused(format!("it is a sum of {} parts", parts.len()))),
-        }
-    }
-
     /// Appends the parts with their weights and normalisations in the blend, and adds to the intercept.
     fn add_parts(&self, weight: f64, numbers: &[u32], blend: &mut Model) {
-        let model = &self.model;
+        let (model, first_part) = (&self.model, blend.parts.len());
         let is_single = model.parts.len() == 1;
-        if self.normalisation == Normalisation::None {
-            blend.intercept += weight * model.intercept;
-        }
         for part in &model.parts {
             let mut added = part.clone();
             added.name = if is_single { self.name.clone() } else { format!("{}.{}", self.name, part.name) };
@@ -67,30 +36,69 @@ impl BlendMember {
             }
             added.role = None; // stages, runs and classes are those of one model, not of a blend
             added.family.renumber_features(numbers);
-            // A normalised value does not depend on a positive factor, so the weight of the part does not count.
-            (added.weight, added.normalisation) = match self.normalisation {
-                Normalisation::None => (weight * part.weight, part.normalisation),
-                normalisation => (weight, normalisation),
-            };
             blend.parts.push(added);
         }
+        let first_group = blend.groups.len();
+        let moved = |group: &PartGroup| PartGroup {
+            name: format!("{}.{}", self.name, group.name),
+            first_part: first_part + group.first_part,
+            ..group.clone()
+        };
+        match self.normalisation {
+            Normalisation::None => {
+                blend.intercept += weight * model.intercept;
+                blend.groups.extend(model.groups.iter().map(moved));
+                for term in model.terms() {
+                    match term {
+                        Term::Part(part) => blend.parts[first_part + part].weight *= weight,
+                        Term::Group(group, _) => blend.groups[first_group + group].weight *= weight,
+                    }
+                }
+            }
+            normalisation if self.is_normalised_as_part() => {
+                // A normalised value does not depend on a positive factor, so the weight of the part does not count.
+                let part = &mut blend.parts[first_part];
+                (part.weight, part.normalisation) = (weight, normalisation);
+            }
+            normalisation => {
+                blend.groups.push(PartGroup {
+                    name: self.name.clone(),
+                    first_part,
+                    parts: model.parts.len(),
+                    link: Link::Identity,
+                    intercept: model.intercept,
+                    normalisation,
+                    weight,
+                });
+                blend.groups.extend(model.groups.iter().map(moved));
+            }
+        }
+    }
+
+    /// Returns whether the normalised score is that of a single part, so that no group is needed.
+    fn is_normalised_as_part(&self) -> bool {
+        let Model { intercept, parts, groups, .. } = &self.model;
+        let [part] = parts.as_slice() else { return false };
+        // A constant does not change a normalised value, except that of `unit_variance`, which keeps the mean.
+        let is_shifted = self.normalisation == Normalisation::UnitVariance && *intercept != 0.0;
+        groups.is_empty() && part.normalisation == Normalisation::None && part.weight > 0.0 && !is_shifted
     }
 }
 
 /// Combines models into one, with one weight per model. `configuration` describes the blend, as TOML lines. Returns an
-/// error that names the problem if a model cannot be normalised or if two models treat a feature differently.
+/// error that names the problem if two models treat a feature differently.
 pub fn blend(
     members: &[BlendMember],
     weights: &[f64],
     intercept: f64,
     configuration: String,
 ) -> Result<Model> {
-    members.iter().try_for_each(BlendMember::check)?;
     let mut union = FeatureUnion::default();
     let numbers: Vec<Vec<u32>> = members.iter().map(|member| union.add(member)).collect::<Result<_>>()?;
     let mut blend = Model {
         intercept,
         parts: Vec::new(),
+        groups: Vec::new(),
         features: Vec::new(),
         configuration,
         data: Vec::new(),
@@ -258,28 +266,73 @@ mod tests {
         }
     }
 
+    /// A normalised sum is a group; the parts keep their weights within it.
     #[test]
-    fn only_a_single_part_can_be_normalised() {
-        let refusal = |change: &dyn Fn(&mut Model), normalisation| {
+    fn sums_of_parts_are_normalised_as_a_group() {
+        let mut sum = member("sum", Normalisation::Z);
+        sum.model.parts[0].weight = 0.5;
+        sum.model.parts.push(Part { weight: -2.0, ..sum.model.parts[0].clone() });
+        sum.model.intercept = 3.0;
+        let blended = |member: BlendMember| {
+            let first = self::member("first", Normalisation::None);
+            blend(&[first, member], &[1.0, 4.0], 0.0, String::new()).unwrap()
+        };
+        let model = blended(sum.clone());
+        let group = PartGroup {
+            name: "sum".to_owned(),
+            first_part: 1,
+            parts: 2,
+            link: Link::Identity,
+            intercept: 3.0,
+            normalisation: Normalisation::Z,
+            weight: 4.0,
+        };
+        assert_eq!(model.groups, std::slice::from_ref(&group));
+        assert_eq!(model.parts.iter().map(|part| part.weight).collect::<Vec<_>>(), [1.0, 0.5, -2.0]);
+        assert_eq!(model.intercept, 0.0);
+        // A blend of a blend: the groups of the inner one are moved, and only its terms are weighted.
+        let plain = blended(BlendMember {
+            name: "twice".to_owned(),
+            model: model.clone(),
+            normalisation: Normalisation::None,
+        });
+        let moved = PartGroup { name: "twice.sum".to_owned(), first_part: 2, weight: 16.0, ..group.clone() };
+        assert_eq!(plain.groups, [moved]);
+        assert_eq!(plain.parts.iter().map(|part| part.weight).collect::<Vec<_>>(), [1.0, 4.0, 0.5, -2.0]);
+        let nested =
+            blended(BlendMember { name: "twice".to_owned(), model, normalisation: Normalisation::Rank });
+        let outer = PartGroup {
+            name: "twice".to_owned(),
+            parts: 3,
+            intercept: 0.0,
+            normalisation: Normalisation::Rank,
+            ..group.clone()
+        };
+        let inner = PartGroup { name: "twice.sum".to_owned(), first_part: 2, ..group };
+        assert_eq!(nested.groups, [outer, inner]);
+    }
+
+    #[test]
+    fn only_what_a_part_cannot_express_becomes_a_group() {
+        let groups = |change: &dyn Fn(&mut Model), normalisation| {
             let mut member = member("m", normalisation);
             change(&mut member.model);
-            member.check().err().map(|error| error.to_string())
+            blend(&[member], &[1.0], 0.0, String::new()).unwrap().groups.len()
         };
         let scaled: &dyn Fn(&mut Model) = &|model| (model.parts[0].weight, model.intercept) = (3.0, 1.0);
-        assert_eq!(refusal(scaled, Normalisation::None), None);
-        for normalisation in [Normalisation::Z, Normalisation::Minmax, Normalisation::Rank] {
-            assert_eq!(refusal(scaled, normalisation), None, "{normalisation:?}");
+        for normalisation in
+            [Normalisation::None, Normalisation::Z, Normalisation::Minmax, Normalisation::Rank]
+        {
+            assert_eq!(groups(scaled, normalisation), 0, "{normalisation:?}");
         }
-        type Change<'a> = &'a dyn Fn(&mut Model);
-        let cases: [(Change<'_>, &str); 4] = [
-            (scaled, "intercept, 1"),
-            (&|model| model.parts[0].weight = -1.0, "weight -1"),
-            (&|model| model.parts[0].normalisation = Normalisation::Rank, "already normalised by rank"),
-            (&|model| model.parts.push(model.parts[0].clone()), "sum of 2 parts"),
+        let cases: [&dyn Fn(&mut Model); 4] = [
+            scaled,
+            &|model| model.parts[0].weight = -1.0,
+            &|model| model.parts[0].normalisation = Normalisation::Rank,
+            &|model| model.parts.push(model.parts[0].clone()),
         ];
-        for (change, expected) in cases {
-            let problem = refusal(change, Normalisation::UnitVariance).unwrap();
-            assert!(problem.contains(expected), "{problem}");
+        for change in cases {
+            assert_eq!(groups(change, Normalisation::UnitVariance), 1);
         }
     }
 }

@@ -26,9 +26,10 @@ impl Model {
                 return Some(format!("category {word:?} of feature {name} has two codes"));
             }
         }
-        (0..self.parts.len()).find_map(|part| {
+        let of_parts = (0..self.parts.len()).find_map(|part| {
             self.part_fault(part).map(|problem| format!("{}: {problem}", self.part_label(part)))
-        })
+        });
+        of_parts.or_else(|| self.group_fault())
     }
 
     fn part_fault(&self, part: usize) -> Option<String> {

@@ -35,6 +35,7 @@ pub fn example() -> Model {
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(ensemble)],
+        groups: Vec::new(),
         features: vec![
             ModelFeature::new("f1"),
             ModelFeature { fill: Some(0.1), ..ModelFeature::new("größe \"x\"") },

@@ -3,11 +3,14 @@
 //! ```text
 //! score = intercept + sum over the parts of weight * normalised value of the part
 //! ```
+//!
+//! Neighbouring parts can form a group, which is a single term of this sum; see `group.rs`.
 
 mod blend;
 mod check;
 mod classes;
 mod example;
+mod group;
 mod importance;
 mod normalisation;
 mod origin;
@@ -19,6 +22,8 @@ pub use blend::{BlendMember, blend};
 pub(crate) use classes::ModelClasses;
 #[doc(hidden)]
 pub use example::example;
+pub(crate) use group::Term;
+pub use group::{Link, PartGroup};
 pub use normalisation::Normalisation;
 pub use origin::Origin;
 pub use part::Part;
@@ -26,13 +31,13 @@ pub use role::{ClassBounds, PartRole};
 pub use table::ModelWriter;
 
 pub use crate::family::{
-    Branch, Combine, Comparison, Family, FeatureImportance, FeatureNormalisation, LinearFunction, LinearTerm,
-    ModelFeature, Node, PartFamily, Split, Tree, TreeEnsemble,
+    Activation, Branch, Combine, Comparison, Family, FeatureImportance, FeatureNormalisation, LinearFunction,
+    LinearTerm, ModelFeature, NetFunction, NetInput, NetLayer, Node, PartFamily, Split, Tree, TreeEnsemble,
 };
 
-use crate::family::linear;
+use crate::family::{linear, net};
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::counted;
 use planetree_base::storage::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -58,6 +63,8 @@ pub struct Model {
     pub intercept: f64,
     /// The parts, in the order in which their values are added to the score.
     pub parts: Vec<Part>,
+    /// Neighbouring parts that are one term of the score, ordered by their first part, outer groups first.
+    pub groups: Vec<PartGroup>,
     /// All features in column order; parts refer to them by index.
     pub features: Vec<ModelFeature>,
     /// All training parameters, as TOML lines of the form `key = value`.
@@ -87,6 +94,11 @@ impl Model {
         }
     }
 
+    /// Returns the model as a term of a score: the caller adds the start scores of the rows, or wants the value alone.
+    pub fn without_start_scores(self) -> Self {
+        Model { start_scores: None, ..self }
+    }
+
     /// Returns the indices of the features that scores depend on.
     pub fn used_features(&self) -> BTreeSet<u32> {
         self.parts.iter().flat_map(|part| part.family.used_features()).collect()
@@ -103,18 +115,22 @@ impl Model {
             let parts = self.parts.iter().filter(|part| part.family.kind() == kind);
             parts.map(|part| part.family.row_count()).sum::<u64>()
         };
-        let (trees, weights) = (self.trees().count() as u64, rows(linear::KIND));
+        let (trees, weights) = (self.trees().count() as u64, rows(linear::KIND) + rows(net::KIND));
         match (trees, weights) {
-            (_, 0) => format!("{} trees", shown_count(trees)),
-            (0, _) => format!("{} weights", shown_count(weights)),
-            (_, _) => format!("{} trees and {} weights", shown_count(trees), shown_count(weights)),
+            (_, 0) => counted(trees, "tree", "trees"),
+            (0, _) => counted(weights, "weight", "weights"),
+            (_, _) => {
+                format!("{} and {}", counted(trees, "tree", "trees"), counted(weights, "weight", "weights"))
+            }
         }
     }
 
     /// Returns whether the model has a single part whose values are the scores, without an intercept, weight or
     /// normalisation.
     pub fn is_plain(&self) -> bool {
-        self.intercept == 0.0 && matches!(self.parts.as_slice(), [part] if part.is_plain())
+        self.intercept == 0.0
+            && self.groups.is_empty()
+            && matches!(self.parts.as_slice(), [part] if part.is_plain())
     }
 
     /// Returns the tree ensemble if it is the whole model, as in models that training produces. Returns `None` if the
@@ -146,21 +162,36 @@ impl Model {
                 ));
             }
             if part.normalisation != Normalisation::None {
-                return Err(Error::usage(
-                    format_args!(
-                        "{context}: {label} is normalised over the documents of a query ({}), so it cannot score \
-                         single rows",
-                        part.normalisation.name()
-                    ),
-                    "use `planetree predict` or score('model', 'dataset'), or a model without normalisation",
-                ));
+                return Err(normalised(context, &label, part.normalisation.name()));
+            }
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            if group.normalisation != Normalisation::None {
+                let (label, name) = (self.group_label(number), group.normalisation.name());
+                return Err(normalised(context, &label, name));
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the score of a document depends on the other documents of its query.
+    pub fn needs_queries(&self) -> bool {
+        let is_normalised = |group: &PartGroup| group.normalisation != Normalisation::None;
+        self.parts.iter().any(Part::needs_queries) || self.groups.iter().any(is_normalised)
     }
 
     /// Returns the fingerprints of the training datasets.
     pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
         self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
     }
+}
+
+/// Returns the error for single rows of a model with a normalised term.
+fn normalised(context: impl Display, label: &str, name: &str) -> Error {
+    Error::usage(
+        format_args!(
+            "{context}: {label} is normalised over the documents of a query ({name}), so it cannot score single rows"
+        ),
+        "use `planetree predict` or score('model', 'dataset'), or a model without normalisation",
+    )
 }

@@ -12,6 +12,9 @@ pub struct PartRole {
     /// The class that the part estimates. `None` if the model has no classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ClassBounds>,
+    /// The grade whose score the part computes, in a model of classes that are coupled by a softmax.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<i32>,
 }
 
 /// A boundary between two neighbouring grades. A part estimates the probability that the label is at most the lower one.

@@ -41,7 +41,7 @@ pub struct PartColumn {
 }
 
 /// Returns the column names of a model's parts: `part.NAME`, followed by `.2`, `.3` and so on if the name is repeated.
-/// Those of an ordinal model are followed by the probabilities of its classes.
+/// Those of a model of classes are followed by the probabilities of its classes.
 pub fn part_columns(model: &Model) -> Vec<String> {
     let mut taken = HashSet::new();
     let unique = |name: &str| {
@@ -73,7 +73,7 @@ pub(super) struct GroupScores {
 impl GroupPredictor {
     /// Prepares a model for a dataset, which must have the features of the model.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
-        let scorer = Scorer::new(model);
+        let scorer = Scorer::new(model)?;
         let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
         Ok(GroupPredictor { scorer, plan, parts: Vec::new(), classes: None })
     }
@@ -175,7 +175,7 @@ impl GroupPredictor {
     }
 
     /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes each batch to `sink`.
-    pub(super) fn each_batch(
+    pub(crate) fn each_batch(
         &self,
         reader: &DatasetReader,
         group: &GroupReader,
@@ -210,11 +210,11 @@ impl GroupPredictor {
 
 /// A function that scores a batch. Its arguments are the index of the first row, the number of rows and the columns by
 /// feature.
-type BatchScorer<'a> = dyn FnMut(usize, usize, &[Option<&Float32Array>]) -> Result<()> + 'a;
+pub(crate) type BatchScorer<'a> = dyn FnMut(usize, usize, &[Option<&Float32Array>]) -> Result<()> + 'a;
 
 /// Number of values per batch. It is small enough that the values are still in the cache when they are scored, and that
 /// a group with many features needs little memory.
-const BATCH_VALUES: usize = 1 << 20;
+pub(crate) const BATCH_VALUES: usize = 1 << 20;
 
 /// The result for a row group, with timings.
 #[derive(Debug)]

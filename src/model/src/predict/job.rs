@@ -62,7 +62,8 @@ impl Job for ScoreRows {
         shard: &Shard<'_, LabelledData>,
     ) -> Result<Option<SentModel>> {
         let Some(Bytes(model_file)) = model_file else { return Ok(None) };
-        let model = Model::from_bytes(&model_file)?;
+        // The driver adds start scores, if there are any.
+        let model = Model::from_bytes(&model_file)?.without_start_scores();
         let reader = shard.data.readers().next().ok_or_else(malformed)?;
         let predictor = GroupPredictor::with_parts(&model, reader, self.parts)?;
         Ok(Some(SentModel { predictor, bytes: model_file.len() as u64 }))

@@ -7,10 +7,11 @@
 //! The families (`family/`) compute the values of the parts, and `scorer.rs` combines these values into scores.
 //! `columns.rs` finds a model's features in a dataset and maps categories to the model's codes, `group.rs` scores a row
 //! group, `stream.rs` scores a whole dataset, `job.rs` scores on a cluster, and `table.rs` writes the predictions
-//! table. `early_exit/` scores with early exits, `permutation.rs` computes permutation importance, and `attach.rs` attaches existing scores to the rows of a
+//! table. `early_exit/` scores with early exits, `batches.rs` scores record batches, `permutation.rs` computes permutation importance, and `attach.rs` attaches existing scores to the rows of a
 //! dataset.
 
 mod attach;
+mod batches;
 mod columns;
 mod early_exit;
 mod group;
@@ -20,12 +21,15 @@ mod rank;
 mod scorer;
 mod stream;
 mod table;
+mod terms;
 
 pub use crate::family::trees::win_rates;
 pub use attach::attach_scores;
+pub use batches::BatchScorer;
 pub use columns::{ColumnPlan, known_features};
 pub use early_exit::ExitReport;
 pub use early_exit::{EarlyExit, ExitRows, ExitScope, ExitScorer, ExitShare, predict_with_exits};
+pub(crate) use group::BATCH_VALUES;
 pub use group::{GroupPredictor, NOT_FINITE, PredictedGroup, bounds_of, part_columns, row_identity};
 pub use group::{PartColumn, TimedGroup};
 pub use job::ScoreRows;

@@ -62,7 +62,7 @@ pub fn permutation_importance(
     seed: u64,
     meter: &dyn Meter,
 ) -> Result<PermutationImportance> {
-    let scorer = Scorer::new(model);
+    let scorer = Scorer::new(model)?;
     let used: Vec<u32> = scorer.used_features().collect();
     let source = LabelledData::open(data, Some(&known_features(model, Some(&used))))?;
     let sample = PermutationSample::read(&source, &scorer)?;

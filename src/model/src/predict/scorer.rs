@@ -1,10 +1,12 @@
-//! Scores rows with a model. A score is the intercept plus `weight * value` of every part, added in order.
+//! Scores rows with a model. A score is the intercept plus `weight * value` of every term, added in order. A term is a
+//! part or a group of parts (`terms.rs`).
 //!
 //! The values of a part do not depend on the other parts. If a model has a single part with weight 1, no normalisation
 //! and no intercept, its scores are the values of the part, and no further pass over the scores is needed.
 
+use super::terms::PreparedTerms;
 use crate::family::{PartScorer, RowValues};
-use crate::model::{Model, Normalisation, Part};
+use crate::model::{Model, Normalisation};
 use arrow::array::Float32Array;
 use fearless_simd::Level;
 use planetree_base::error::Result;
@@ -15,6 +17,8 @@ use planetree_base::storage::interrupt;
 pub struct Scorer {
     intercept: f64,
     parts: Vec<PreparedPart>,
+    /// How the values of groups are computed. `None` if the model has no groups.
+    terms: Option<PreparedTerms>,
     /// Whether the scores are the values of a single part, without further arithmetic.
     is_plain: bool,
     needs_queries: bool,
@@ -55,27 +59,30 @@ impl PreparedPart {
 }
 
 impl Scorer {
-    /// Prepares a model. It must be valid, as a trained or read model always is.
-    pub fn new(model: &Model) -> Self {
+    /// Prepares a model. It must be valid, as a trained or read model always is. Returns an error if the value of the
+    /// model is only one term of a score (see [`Model::check_complete`]).
+    pub fn new(model: &Model) -> Result<Self> {
         Self::for_level(model, Level::new())
     }
 
     /// Prepares a model for the given vector instructions.
-    pub(super) fn for_level(model: &Model, level: Level) -> Self {
+    pub(super) fn for_level(model: &Model, level: Level) -> Result<Self> {
+        model.check_complete(&model.origin)?;
         let parts = model.parts.iter().map(|part| PreparedPart {
             weight: part.weight,
             normalisation: part.normalisation,
             compares_documents: part.family.compares_documents(),
             scorer: part.family.scorer(&model.features, level),
         });
-        Scorer {
+        Ok(Scorer {
             intercept: model.intercept,
             parts: parts.collect(),
+            terms: (!model.groups.is_empty()).then(|| PreparedTerms::of(model)),
             is_plain: model.is_plain(),
-            needs_queries: model.parts.iter().any(Part::needs_queries),
+            needs_queries: model.needs_queries(),
             features: model.features.len(),
             used: model.used_features().into_iter().collect(),
-        }
+        })
     }
 
     /// Returns the indices of the features that scores depend on, in ascending order. Other features are not read.
@@ -139,14 +146,20 @@ impl Scorer {
             return;
         }
         scores.fill(self.intercept);
-        for (part, values) in self.parts.iter().zip(values) {
-            add(scores, part.weight, values);
+        match &self.terms {
+            Some(terms) => terms.add_to(scores, values, bounds),
+            None => self.parts.iter().zip(values).for_each(|(part, values)| add(scores, part.weight, values)),
         }
     }
 
     fn score_query(&self, rows: RowValues<'_>, scores: &mut [f64]) {
         if self.is_plain {
             return self.parts[0].scorer.score(rows, scores);
+        }
+        if self.terms.is_some() {
+            let mut values = vec![vec![0.0; scores.len()]; self.parts.len()];
+            self.parts.iter().zip(&mut values).for_each(|(part, values)| part.scorer.score(rows, values));
+            return self.combine(&mut values, &[0, scores.len()], scores);
         }
         let mut values = vec![0.0; scores.len()];
         scores.fill(self.intercept);
@@ -158,6 +171,6 @@ impl Scorer {
     }
 }
 
-fn add(scores: &mut [f64], weight: f64, values: &[f64]) {
+pub(super) fn add(scores: &mut [f64], weight: f64, values: &[f64]) {
     scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
 }

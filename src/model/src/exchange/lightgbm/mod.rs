@@ -5,9 +5,11 @@
 //! bit-identical. Each split defines whether missing values (NaN) count as zero, go left or go right.
 
 mod read;
+mod serve;
 mod write;
 
 pub(super) use read::{import, is_likely};
+pub(super) use serve::served;
 pub(super) use write::{export, is_ours};
 
 /// Key for a list of feature indices, one for each list of categories in `pandas_categorical`. LightGBM ignores this

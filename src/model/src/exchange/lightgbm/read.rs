@@ -1,10 +1,10 @@
 //! Reads LightGBM's text format.
 
 use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
-use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
-use crate::exchange::names::NameSource;
-use crate::exchange::{ImportError, ImportedModel, imported_model};
-use crate::model::{Combine, ModelFeature, Tree, TreeEnsemble};
+use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble, round_down};
+use crate::exchange::names::{NameSource, check_feature_count};
+use crate::exchange::{ImportError, ImportedModel, imported_part};
+use crate::model::{Combine, ModelFeature, Part, Tree, TreeEnsemble};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -17,33 +17,12 @@ pub(crate) fn is_likely(bytes: &[u8]) -> bool {
 }
 
 /// The `key=value` lines of a section of the file.
-type TextSection<'a> = HashMap<&'a str, &'a str>;
+pub(super) type TextSection<'a> = HashMap<&'a str, &'a str>;
 
 /// Reads a model.
 pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Err(invalid("the file is not UTF-8 text")) };
-    let mut lines = text.lines();
-    if lines.next() != Some("tree") {
-        return Err(invalid("the first line is not `tree`"));
-    }
-    let mut sections: Vec<TextSection> = vec![TextSection::new()];
-    let mut is_complete = false;
-    for line in lines {
-        match line.split_once('=') {
-            _ if line == "end of trees" => {
-                is_complete = true;
-                break;
-            }
-            Some(("Tree", number)) => sections.push(TextSection::from([("Tree", number)])),
-            Some((key, value)) => {
-                sections.last_mut().expect("the header is always there").insert(key, value);
-            }
-            None if line == "average_output" => {
-                sections[0].insert(line, "");
-            }
-            None => {}
-        }
-    }
+    let (sections, is_complete) = sections(text).map_err(invalid)?;
     let (header, trees) = sections.split_first().expect("the header is always there");
     let version = header.get("version").and_then(|version| version.strip_prefix('v')?.parse::<u32>().ok());
     match version {
@@ -65,6 +44,29 @@ pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
     }
     let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
     Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names, words)
+}
+
+/// Splits a file into the section of the model and those of the trees. Also returns whether the end of the trees was found.
+pub(super) fn sections(text: &str) -> Result<(Vec<TextSection<'_>>, bool), &'static str> {
+    let mut lines = text.lines();
+    if lines.next() != Some("tree") {
+        return Err("the first line is not `tree`");
+    }
+    let mut sections: Vec<TextSection> = vec![TextSection::new()];
+    for line in lines {
+        match line.split_once('=') {
+            _ if line == "end of trees" => return Ok((sections, true)),
+            Some(("Tree", number)) => sections.push(TextSection::from([("Tree", number)])),
+            Some((key, value)) => {
+                sections.last_mut().expect("the header is always there").insert(key, value);
+            }
+            None if line == "average_output" => {
+                sections[0].insert(line, "");
+            }
+            None => {}
+        }
+    }
+    Ok((sections, false))
 }
 
 /// Converts the sections of a file to a model, and collects notes and losses on the way.
@@ -90,7 +92,9 @@ impl Reader {
                 ));
             }
         }
-        let count = number::<usize>(header, "max_feature_idx").map_err(|problem| invalid(&problem))? + 1;
+        let last: usize = number(header, "max_feature_idx").map_err(|problem| invalid(&problem))?;
+        let count = last.saturating_add(1);
+        check_feature_count(count).map_err(|problem| invalid(&problem))?;
         let own: Vec<String> = header
             .get("feature_names")
             .map_or(Vec::new(), |names| names.split_whitespace().map(str::to_owned).collect());
@@ -124,7 +128,8 @@ impl Reader {
             base_feature: None,
             trees: read.split_off(usize::from(base.is_some())),
         };
-        let model = imported_model(ensemble, features, rounds, "# imported from LightGBM's text\n");
+        let model =
+            imported_part(Part::trees(ensemble), features, rounds, "# imported from LightGBM's text\n");
         Ok(ImportedModel { model, notes: self.notes, losses })
     }
 
@@ -190,6 +195,10 @@ impl Reader {
             return Err(categorical());
         }
         let leaves: usize = number(section, "num_leaves").map_err(invalid)?;
+        // Absent lists become zeros, so the number must not be larger than a list that has to be there.
+        if leaves > section.get("leaf_value").map_or(0, |values| values.len()) {
+            return Err(invalid(format!("num_leaves is {leaves}, but there are fewer values")));
+        }
         let splits = leaves.checked_sub(1).ok_or_else(|| invalid("num_leaves is 0".to_owned()))?;
         let values: Vec<f64> = numbers(section, "leaf_value", leaves).map_err(invalid)?;
         let counts: Vec<f64> = numbers_or_zeros(section, "leaf_count", leaves).map_err(invalid)?;
@@ -257,21 +266,14 @@ impl Reader {
     }
 }
 
-/// Returns the largest 32-bit float that is at most the threshold. Every 32-bit value goes to the same side as with the
-/// original threshold.
-fn round_down(threshold: f64) -> f32 {
-    let nearest = threshold.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
-    if f64::from(nearest) > threshold && nearest > f32::MIN { nearest.next_down() } else { nearest }
-}
-
 /// Parses the number stored under a key.
-fn number<T: FromStr>(section: &TextSection, key: &str) -> Result<T, String> {
+pub(super) fn number<T: FromStr>(section: &TextSection, key: &str) -> Result<T, String> {
     let text = section.get(key).ok_or_else(|| format!("{key} is missing"))?;
     text.trim().parse().map_err(|_| format!("{key} is {text:?}, not a number"))
 }
 
 /// Parses the list stored under a key, which must have `count` numbers.
-fn numbers<T: FromStr>(section: &TextSection, key: &str, count: usize) -> Result<Vec<T>, String> {
+pub(super) fn numbers<T: FromStr>(section: &TextSection, key: &str, count: usize) -> Result<Vec<T>, String> {
     let text = match section.get(key) {
         Some(text) => text,
         None if count == 0 => return Ok(Vec::new()),

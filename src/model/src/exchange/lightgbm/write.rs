@@ -1,10 +1,10 @@
 //! Writes LightGBM's text format.
 
 use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS};
-use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, BinarySplit, binary};
 use crate::exchange::fold::folded;
 use crate::exchange::names::portable_names;
+use crate::exchange::{ExportOptions, ExportedModel};
 use crate::model::{Combine, Model, ModelFeature, TreeEnsemble};
 use std::fmt::{Display, Write};
 
@@ -23,7 +23,7 @@ pub(crate) fn is_ours(bytes: &[u8]) -> bool {
 }
 
 /// Writes a model.
-pub(crate) fn export(model: &Model) -> ExportedModel {
+pub(crate) fn export(model: &Model, _: &ExportOptions) -> ExportedModel {
     let folded = folded(model);
     let mut notes = Vec::new();
     let losses = folded.losses(model, "LightGBM", "add it to LightGBM's predictions");
@@ -126,26 +126,30 @@ fn text_header(ensemble: &TreeEnsemble, names: &[String], line: &mut dyn FnMut(&
 /// Converts cover to integers, as LightGBM requires.
 #[derive(Default)]
 struct CoverCounts {
-    /// Whether the covers of any tree were scaled.
+    /// Whether the covers of any tree were scaled because they are not integers or too large.
     scaled: bool,
 }
 
 impl CoverCounts {
     /// Returns an integer for every node. Covers that are not integers, or too large for LightGBM, are scaled. This
-    /// keeps their proportions, which explanations depend on.
+    /// keeps their proportions, which explanations depend on. So are those of trees in which a leaf has no cover,
+    /// because LightGBM's explanations need at least one row in every leaf: one of 2^30 changes next to nothing.
     fn of(&mut self, nodes: &[BinaryNode]) -> Vec<u64> {
         const SCALED_TOTAL: f64 = (1u64 << 30) as f64;
         let leaves = || nodes.iter().filter(|node| node.split.is_none());
         let is_integer = leaves().all(|leaf| leaf.cover.fract() == 0.0);
         let total: f64 = leaves().map(|leaf| leaf.cover).sum();
         let is_small = total <= f64::from(i32::MAX);
-        let scale = if (is_integer && is_small) || total <= 0.0 { 1.0 } else { SCALED_TOTAL / total };
-        self.scaled |= scale != 1.0;
+        let is_full = leaves().all(|leaf| leaf.cover > 0.0);
+        let is_exact = (is_integer && is_small) || total <= 0.0;
+        let scale = if is_exact && (is_full || total <= 0.0) { 1.0 } else { SCALED_TOTAL / total };
+        let least = u64::from(!is_full && total > 0.0);
+        self.scaled |= !is_exact;
         let mut counts = vec![0; nodes.len()];
         for (index, node) in nodes.iter().enumerate().rev() {
             counts[index] = match &node.split {
                 Some(split) => counts[split.left] + counts[split.right],
-                None => (node.cover * scale).round() as u64,
+                None => ((node.cover * scale).round() as u64).max(least),
             };
         }
         counts

@@ -5,12 +5,15 @@
 //! they are at most the threshold. So planetree's threshold is the largest float below XGBoost's threshold. Leaf values
 //! and their sums are 32-bit floats as well, so scores agree to about seven digits.
 
+pub(super) mod dump;
 mod read;
+mod serve;
 mod write;
 
 pub(crate) use read::binary_format_error;
 pub(super) use read::{import, is_likely};
-pub(super) use write::{export, is_ours};
+pub(super) use serve::{served, served_by_plugins};
+pub(super) use write::{export, export_for_plugins, is_ours};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 
 use super::{WORDS, XgboostTree};
 use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
-use crate::exchange::names::NameSource;
-use crate::exchange::{ImportError, ImportedModel, imported_model, is_truncated};
-use crate::model::{Combine, Tree, TreeEnsemble};
+use crate::exchange::names::{NameSource, check_feature_count};
+use crate::exchange::{ImportError, ImportedModel, imported_part, is_truncated};
+use crate::model::{Combine, Part, Tree, TreeEnsemble};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -133,9 +133,7 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
     }
     let all = trees.trees.ok_or_else(|| invalid("the list of trees is missing"))?;
     let count: usize = parameters.num_feature.parse().map_err(|_| invalid("num_feature is not a number"))?;
-    if count > 1 << 24 {
-        return Err(invalid(&format!("num_feature is {count}, which is too large")));
-    }
+    check_feature_count(count).map_err(|problem| invalid(&problem))?;
     let own = Some(learner.feature_names.as_slice()).filter(|names| !names.is_empty());
     if let Some(own) = own.filter(|own| own.len() != count) {
         return Err(invalid(&format!("the file has {count} features, but {} feature names", own.len())));
@@ -170,7 +168,7 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
     }
     let rounds = read.len() as u32;
     let ensemble = TreeEnsemble { combine: Combine::Sum, base_score, base_feature: None, trees: read };
-    let model = imported_model(ensemble, features, rounds, "# imported from XGBoost's JSON\n");
+    let model = imported_part(Part::trees(ensemble), features, rounds, "# imported from XGBoost's JSON\n");
     Ok(ImportedModel { model, notes, losses: Vec::new() })
 }
 

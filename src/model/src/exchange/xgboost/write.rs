@@ -1,11 +1,11 @@
 //! Writes XGBoost's JSON format.
 
 use super::{Flag, WORDS, XgboostTree, XgboostTreeParameters};
-use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, binary};
 use crate::exchange::fold::folded;
 use crate::exchange::names::portable_names;
-use crate::model::Model;
+use crate::exchange::{ExportOptions, ExportedModel};
+use crate::model::{Combine, Model, Node, Tree, TreeEnsemble};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -22,11 +22,38 @@ pub(crate) fn is_ours(bytes: &[u8]) -> bool {
 const NO_PARENT: i64 = i32::MAX as i64;
 
 /// Writes a model.
-pub(crate) fn export(model: &Model) -> ExportedModel {
+pub(crate) fn export(model: &Model, _: &ExportOptions) -> ExportedModel {
     let folded = folded(model);
+    let losses = folded.losses(model, "XGBoost", "pass it as base_margin");
+    written(model, &folded.ensemble, losses, "reg:squarederror")
+}
+
+/// Writes a model for the learning-to-rank plugins, which ignore the base score and know few objectives. The base score
+/// becomes a first tree with a single leaf.
+pub(crate) fn export_for_plugins(model: &Model) -> ExportedModel {
+    let folded = folded(model);
+    let losses = folded.losses(model, "the plugin", "add it to the scores there");
+    let mut ensemble = folded.ensemble.into_owned();
+    let base_score = std::mem::replace(&mut ensemble.base_score, 0.0);
+    if base_score != 0.0 || ensemble.trees.is_empty() {
+        let scale = ensemble.tree_weight();
+        for node in ensemble.trees.iter_mut().flat_map(|tree| &mut tree.nodes) {
+            node.value *= scale;
+        }
+        ensemble.combine = Combine::Sum;
+        let leaf = Node { depth: 0, split: None, value: base_score, cover: 0.0 };
+        ensemble.trees.insert(0, Tree { nodes: vec![leaf] });
+    }
+    written(model, &ensemble, losses, "rank:pairwise")
+}
+
+fn written(
+    model: &Model,
+    ensemble: &TreeEnsemble,
+    mut losses: Vec<String>,
+    objective: &str,
+) -> ExportedModel {
     let mut notes = Vec::new();
-    let mut losses = folded.losses(model, "XGBoost", "pass it as base_margin");
-    let ensemble = &*folded.ensemble;
     // Names are always written. Without names, XGBoost numbers features from 0, and its dumps would show the feature
     // `f26` as `f25`.
     let names =
@@ -69,7 +96,7 @@ pub(crate) fn export(model: &Model) -> ExportedModel {
                 "num_feature": model.features.len().to_string(),
                 "num_target": "1",
             },
-            "objective": { "name": "reg:squarederror", "reg_loss_param": { "scale_pos_weight": "1" } },
+            "objective": { "name": objective, "reg_loss_param": { "scale_pos_weight": "1" } },
         },
         "version": [2, 0, 0],
     });

@@ -121,10 +121,7 @@ impl Family for LinearFunction {
     }
 
     fn comparison(&self) -> Option<Comparison> {
-        (self.normalisation == FeatureNormalisation::Query).then_some(Comparison {
-            reason: "normalises features over the documents of a query",
-            remedy: "use `planetree predict` or score('model', 'dataset'), or train with normalise_features=z",
-        })
+        self.normalisation.comparison()
     }
 
     fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer> {

@@ -14,5 +14,5 @@ mod tests;
 
 pub(crate) use function::KIND;
 pub use function::{LinearFunction, LinearTerm};
-pub use normalise::{FeatureNormalisation, FeatureNormaliser};
+pub use normalise::{FeatureNormalisation, FeatureNormaliser, Scaling};
 pub(crate) use scorer::PreparedTerm;

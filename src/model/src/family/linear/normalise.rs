@@ -1,4 +1,4 @@
-//! Normalises the features of a linear function. Training uses the same code, so that it sees the values that
+//! Normalises the features of linear functions and nets. Training uses the same code, so that it sees the values that
 //! prediction will see.
 //!
 //! | name | value of a feature |
@@ -12,9 +12,10 @@
 //! is 0. A missing value is first replaced by the model's fill value. If there is none, its normalised value is 0.
 //! Infinite values count as missing, as they do when datasets are converted.
 
+use crate::family::Comparison;
 use serde::{Deserialize, Serialize};
 
-/// How the features of a linear function are normalised. The module documentation has the formulas.
+/// How the features of a linear function or a net are normalised. The module documentation has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeatureNormalisation {
@@ -48,9 +49,45 @@ impl FeatureNormalisation {
         }
     }
 
+    /// Returns why normalised values depend on the other documents of a query, or `None` if they do not.
+    pub(crate) fn comparison(self) -> Option<Comparison> {
+        (self == FeatureNormalisation::Query).then_some(Comparison {
+            reason: "normalises features over the documents of a query",
+            remedy: "use `planetree predict` or score('model', 'dataset'), or train with normalise_features=z",
+        })
+    }
+
     /// Returns whether the normalised values depend on constants of the training data.
     pub fn has_constants(self) -> bool {
         matches!(self, FeatureNormalisation::Z | FeatureNormalisation::Minmax)
+    }
+}
+
+/// Number of values of which the range is found at a time.
+const LANES: usize = 8;
+
+/// How the values of some rows are scaled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaling {
+    /// Subtracted from values.
+    pub centre: f64,
+    /// Multiplies the differences.
+    pub factor: f64,
+    /// The normalised value of missing values.
+    pub missing: f64,
+}
+
+impl Scaling {
+    /// Returns the normalised value of a value.
+    #[inline(always)]
+    pub fn of(&self, value: f32) -> f64 {
+        if value.is_finite() { (f64::from(value) - self.centre) * self.factor } else { self.missing }
+    }
+
+    /// Returns the scaling to normalised values that are multiplied by a number.
+    #[inline(always)]
+    pub fn times(self, number: f64) -> Self {
+        Scaling { centre: self.centre, factor: self.factor * number, missing: self.missing * number }
     }
 }
 
@@ -81,38 +118,49 @@ impl FeatureNormaliser {
     /// all documents of one query.
     #[inline(always)]
     pub fn normalise(&self, values: &[f32], normalised: &mut [f64]) {
-        match self.by_query {
-            true => self.normalise_query(values, normalised),
-            false => self.normalise_rows(values, normalised),
-        }
-    }
-
-    #[inline(always)]
-    fn normalise_rows(&self, values: &[f32], normalised: &mut [f64]) {
-        // A value that equals the centre becomes 0.
-        let fill = self.fill.unwrap_or(self.centre);
+        let scaling = self.scaling(values);
         for (value, normalised) in values.iter().zip(normalised) {
-            let value = if value.is_finite() { f64::from(*value) } else { fill };
-            *normalised = (value - self.centre) * self.factor;
+            *normalised = scaling.of(*value);
         }
     }
 
+    /// Returns how the values of some rows are scaled. If features are normalised by query, the rows must be all
+    /// documents of one query.
     #[inline(always)]
-    fn normalise_query(&self, values: &[f32], normalised: &mut [f64]) {
-        let fill = self.fill.unwrap_or(f64::NAN);
-        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
-        for (value, normalised) in values.iter().zip(normalised.iter_mut()) {
-            let value = if value.is_finite() { f64::from(*value) } else { fill };
-            // Comparisons with NaN are false, so missing values do not count.
-            least = if value < least { value } else { least };
-            most = if value > most { value } else { most };
-            *normalised = value;
+    pub fn scaling(&self, values: &[f32]) -> Scaling {
+        let (centre, factor) = match self.by_query {
+            true => self.range_of(values),
+            false => (self.centre, self.factor),
+        };
+        // A missing value that is not replaced becomes 0.
+        let missing = self.fill.map_or(0.0, |fill| (fill - centre) * factor);
+        Scaling { centre, factor, missing }
+    }
+
+    /// Returns the smallest value of a query, and 1 / (largest value - smallest value) or 0.
+    #[inline(always)]
+    fn range_of(&self, values: &[f32]) -> (f64, f64) {
+        let (mut least, mut most) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
+        let mut has_missing = false;
+        let mut add = |lane: usize, value: f32| {
+            // Infinite values count as missing. Comparisons with them and with NaN are false.
+            let is_value = value.is_finite();
+            has_missing |= !is_value;
+            least[lane] = if is_value && value < least[lane] { value } else { least[lane] };
+            most[lane] = if is_value && value > most[lane] { value } else { most[lane] };
+        };
+        let chunks = values.chunks_exact(LANES);
+        chunks.remainder().iter().enumerate().for_each(|(lane, value)| add(lane, *value));
+        chunks.for_each(|chunk| chunk.iter().enumerate().for_each(|(lane, value)| add(lane, *value)));
+        let (mut least, mut most) = (
+            f64::from(least.into_iter().fold(f32::INFINITY, f32::min)),
+            f64::from(most.into_iter().fold(f32::NEG_INFINITY, f32::max)),
+        );
+        if let Some(fill) = self.fill.filter(|_| has_missing) {
+            (least, most) = (least.min(fill), most.max(fill));
         }
-        // If all values are missing, the spread is negative.
-        let factor = factor_of(most - least);
-        for normalised in normalised {
-            *normalised = if normalised.is_nan() { 0.0 } else { (*normalised - least) * factor };
-        }
+        // If all values are missing and not replaced, there is no range.
+        if least <= most { (least, factor_of(most - least)) } else { (0.0, 0.0) }
     }
 }
 

@@ -60,10 +60,8 @@ impl Split {
         if !self.gain.is_finite() {
             return Some(format!("the gain is {}, but it must be finite", self.gain));
         }
-        if (self.missing == Branch::Middle) != self.middle.is_some() {
-            return Some(
-                "a middle child is required if missing values go there, and not allowed otherwise".to_owned(),
-            );
+        if self.middle.is_some() && self.missing != Branch::Middle {
+            return Some("a middle child is not allowed unless missing values go there".to_owned());
         }
         None
     }

@@ -2,8 +2,8 @@
 //!
 //! `ensemble.rs` implements the family. `tree.rs` defines a tree, `check.rs` validates it, and `rows.rs` converts it to
 //! rows of the model table. For scoring, `planes.rs` encodes a block of values as bytes, and `layout.rs` turns trees
-//! into tests on these bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels,
-//! `scorer.rs` combines them, and `wins.rs` computes scores of pairwise models.
+//! into tests on these bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels for
+//! blocks, `single.rs` is the one for few rows, `scorer.rs` combines them, and `wins.rs` computes scores of pairwise models.
 
 mod check;
 mod dense;
@@ -12,6 +12,7 @@ mod layout;
 mod planes;
 mod rows;
 mod scorer;
+mod single;
 mod tree;
 mod walk;
 mod wins;

@@ -5,9 +5,11 @@ use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
 use super::ensemble::{Combine, TreeEnsemble};
 use super::layout::{FlatNode, flatten};
 use super::planes::{BLOCK, Plane, Planes};
+use super::single::{MAX_ROWS, SingleTrees};
+use super::tree::Tree;
 use super::walk::{WalkTree, WalkTrees};
 use super::wins::win_rates;
-use crate::family::{ModelFeature, PartScorer, RowValues, load_values};
+use crate::family::{Family, ModelFeature, PartScorer, RowValues, load_values};
 use arrow::array::Float32Array;
 use fearless_simd::{Level, dispatch};
 
@@ -25,6 +27,10 @@ pub(crate) struct TreeScorer {
     trees: Vec<PreparedTree>,
     dense: DenseTrees,
     walk: WalkTrees,
+    /// The trees once more, for scoring few rows. `None` if they are too large.
+    single: Option<SingleTrees>,
+    /// Number of values of a row that the trees use: the largest index of a feature, plus 1.
+    width: usize,
     /// The vector instructions to use.
     level: Level,
 }
@@ -64,8 +70,8 @@ impl TreeScorer {
     pub(crate) fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
         let mut planes = Planes::of(ensemble, features);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
-        let prepare = |tree| {
-            let nodes = flatten(tree, &mut planes);
+        let prepare = |tree: &Tree| {
+            let nodes = flatten(&tree.with_untaken_branches(), &mut planes);
             let leaves = nodes.iter().filter(|node| matches!(node, FlatNode::Leaf(_))).count();
             if leaves <= MAX_LEAVES {
                 PreparedTree::Dense(dense.add(&nodes))
@@ -89,6 +95,8 @@ impl TreeScorer {
             trees,
             dense,
             walk,
+            single: SingleTrees::new(ensemble, features),
+            width: ensemble.used_features().last().map_or(1, |feature| *feature as usize + 1),
             level,
         }
     }
@@ -99,8 +107,46 @@ impl TreeScorer {
         self.score_rows(RowValues::Columns { columns, first: 0 }, SumStart::Earlier, sums);
     }
 
+    /// Scores few rows, one by one.
+    fn score_single_rows(&self, single: &SingleTrees, rows: RowValues<'_>, scores: &mut [f64]) {
+        let mut values = vec![f32::NAN; self.width];
+        for (row, score) in scores.iter_mut().enumerate() {
+            match rows {
+                RowValues::Matrix { values: all, width } => {
+                    let row = all.get(row * width..).unwrap_or_default();
+                    let present = row.len().min(width).min(values.len());
+                    values[..present].copy_from_slice(&row[..present]);
+                    values[present..].fill(f32::NAN);
+                }
+                RowValues::Columns { .. } => {
+                    for feature in self.planes.features() {
+                        values[feature as usize] = rows.value(row, feature as usize);
+                    }
+                    if let Some((feature, _)) = self.base_feature {
+                        values[feature as usize] = rows.value(row, feature as usize);
+                    }
+                }
+            }
+            let base = self.base_feature.map_or(self.base_score, |(feature, fill)| {
+                let value = values[feature as usize];
+                self.base_score + f64::from(if value.is_nan() { fill } else { value })
+            });
+            *score = match self.combine {
+                Combine::Sum => single.add_values(&values, base),
+                Combine::Mean | Combine::Wins => {
+                    base + single.add_values(&values, 0.0) / self.trees.len().max(1) as f64
+                }
+            };
+        }
+    }
+
     /// Scores every row separately.
     fn score_rows(&self, rows: RowValues<'_>, start: SumStart, scores: &mut [f64]) {
+        if let Some(single) =
+            self.single.as_ref().filter(|_| start == SumStart::Base && scores.len() <= MAX_ROWS)
+        {
+            return self.score_single_rows(single, rows, scores);
+        }
         match rows {
             RowValues::Matrix { values: all, width } => {
                 self.score_blocks(scores, start, |first, count, feature, values| {

@@ -1,5 +1,6 @@
 //! Defines a tree as a list of nodes: the root is first, and parents come before their children.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The branch that a row takes at a split.
@@ -9,7 +10,8 @@ pub enum Branch {
     Left,
     /// The value is above the threshold.
     Right,
-    /// The value is missing, and the split has a separate branch for missing values.
+    /// The value is missing, and the split has a separate branch for missing values. If no training row took it, there
+    /// is no middle child, and a missing value takes the value of the node itself.
     Middle,
 }
 
@@ -40,7 +42,7 @@ pub struct Split {
     pub left: u32,
     /// Index of the right child.
     pub right: u32,
-    /// Index of the child for missing values, if they have a branch of their own.
+    /// Index of the child for missing values, if they have a branch of their own and training rows took it.
     pub middle: Option<u32>,
     /// Reduction of the training loss.
     pub gain: f64,
@@ -67,6 +69,25 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Returns the tree with a leaf for every branch of missing values that no training row took. The leaf has the
+    /// value of the split node and no cover.
+    pub(crate) fn with_untaken_branches(&self) -> Cow<'_, Tree> {
+        let is_untaken = |split: &Split| split.missing == Branch::Middle && split.middle.is_none();
+        if !self.nodes.iter().filter_map(|node| node.split.as_ref()).any(is_untaken) {
+            return Cow::Borrowed(self);
+        }
+        let mut nodes = self.nodes.clone();
+        for place in 0..self.nodes.len() {
+            let next = nodes.len() as u32;
+            let Node { depth, value, .. } = nodes[place];
+            if let Some(split) = nodes[place].split.as_mut().filter(|split| is_untaken(split)) {
+                split.middle = Some(next);
+                nodes.push(Node { depth: depth + 1, split: None, value, cover: 0.0 });
+            }
+        }
+        Cow::Owned(Tree { nodes })
+    }
+
     /// Returns the indices of the features that the tree splits on.
     pub fn used_features(&self) -> BTreeSet<u32> {
         self.nodes.iter().filter_map(|node| Some(node.split.as_ref()?.feature)).collect()

@@ -1,7 +1,7 @@
 //! Writes and reads the header of a model file: a JSON value with everything except the rows.
 
 use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
-use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part, PartRole};
+use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part, PartGroup, PartRole};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Digest;
 use planetree_data::table::TableReader;
@@ -13,6 +13,8 @@ const FORMAT: u32 = 2;
 /// The version of models that were trained from start scores. Earlier versions of planetree, which do not know such
 /// models, refuse them.
 const WITH_START_SCORES: u32 = 3;
+/// The version of models with groups of parts, which earlier versions of planetree do not know either.
+const WITH_GROUPS: u32 = 4;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 /// Metadata key of the header.
@@ -23,6 +25,8 @@ struct Header {
     format: u32,
     intercept: f64,
     parts: Vec<PartHeader>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<PartGroup>,
     features: Vec<ModelFeature>,
     configuration: String,
     data: Vec<DatasetRecord>,
@@ -97,9 +101,14 @@ pub(super) fn header_text(
         settings: part.family.settings(),
     };
     serde_json::to_string(&Header {
-        format: if model.start_scores.is_some() { WITH_START_SCORES } else { FORMAT },
+        format: match (model.groups.is_empty(), model.start_scores) {
+            (false, _) => WITH_GROUPS,
+            (true, Some(_)) => WITH_START_SCORES,
+            (true, None) => FORMAT,
+        },
         intercept: model.intercept,
         parts: model.parts.iter().zip(rows).map(part).collect(),
+        groups: model.groups.clone(),
         features: features.to_vec(),
         configuration: model.configuration.clone(),
         data: model.data.clone(),
@@ -123,7 +132,7 @@ pub(super) fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             Ok(ReadHeader { model: without_parts(header), rows: None, has_parts: false })
         }
-        FORMAT | WITH_START_SCORES => {
+        FORMAT | WITH_START_SCORES | WITH_GROUPS => {
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             with_parts(header, table, invalid)
         }
@@ -156,6 +165,7 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
     let model = Model {
         intercept: header.intercept,
         parts,
+        groups: header.groups,
         features: header.features,
         configuration: header.configuration,
         data: header.data,
@@ -176,6 +186,7 @@ fn without_parts(header: HeaderWithoutParts) -> Model {
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() })],
+        groups: Vec::new(),
         features: header.features,
         configuration: header.configuration,
         data: header.data,

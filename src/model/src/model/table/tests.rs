@@ -26,7 +26,12 @@ fn three_parts() -> Model {
         weight: 1e-300,
         normalisation: Normalisation::UnitVariance,
         configuration: "a = 1\n".to_owned(),
-        role: Some(PartRole { stage: 2, run: 3, class: Some(ClassBounds { at_most: 0, next: 2 }) }),
+        role: Some(PartRole {
+            stage: 2,
+            run: 3,
+            class: Some(ClassBounds { at_most: 0, next: 2 }),
+            grade: None,
+        }),
         ..other
     });
     model.parts.push(Part { weight: -2.0, family: PartFamily::Trees(empty), ..model.parts[0].clone() });
@@ -111,10 +116,7 @@ fn an_invalid_model_is_not_written() {
         }),
         ("tree 0, node 0: the threshold is inf", |model| first(model).threshold = f32::INFINITY),
         ("tree 0, node 0: the gain is NaN", |model| first(model).gain = f64::NAN),
-        ("a middle child is required if missing values go there", |model| {
-            first(model).missing = Branch::Middle
-        }),
-        ("a middle child is required if missing values go there", |model| {
+        ("a middle child is not allowed unless missing values go there", |model| {
             ensemble(model).trees[0].nodes[1].split.as_mut().unwrap().missing = Branch::Left;
         }),
         ("tree 0, node 2: the value is NaN", |model| ensemble(model).trees[0].nodes[2].value = f64::NAN),
@@ -150,7 +152,7 @@ fn a_forged_file_is_rejected() {
     let model = example();
     model.write(&location).unwrap();
     let header = TableReader::open(&location, TableKind::Model).unwrap().metadata(HEADER).unwrap().to_owned();
-    let newer = header.replace("\"format\":2", "\"format\":4,\"what\":3");
+    let newer = header.replace("\"format\":2", "\"format\":9,\"what\":3");
     let error = forge(&location, &newer, None);
     assert!(error.to_string().contains("written by a newer planetree"), "{error}");
     for wrong in ["", "{}", "[1]", &header.replace("\"sum\"", "\"magic\""), &header[..header.len() - 1]] {

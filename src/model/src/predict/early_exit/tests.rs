@@ -22,6 +22,7 @@ fn model(combine: Combine, trees: usize, draw: &mut Stream) -> Model {
     Model {
         intercept: 0.0,
         parts: vec![part],
+        groups: Vec::new(),
         rounds: 1,
         features: ["f1", "f2", "f3", "f4"].map(ModelFeature::new).to_vec(),
         configuration: String::new(),
@@ -53,7 +54,7 @@ fn scores_with(model: &Model, trees: usize, rows: &Rows) -> Vec<f64> {
     model.only_trees_mut().unwrap().trees.truncate(trees);
     let columns: Vec<_> = rows.columns.iter().map(Option::as_ref).collect();
     let mut scores = vec![0.0; rows.bounds[rows.bounds.len() - 1]];
-    Scorer::new(&model).score_columns(&columns, &mut scores);
+    Scorer::new(&model).unwrap().score_columns(&columns, &mut scores);
     scores
 }
 

@@ -2,10 +2,10 @@
 
 use super::scorer::{RandomModel, random_model, random_rows, reference_value};
 use super::stream::{dataset, model};
-use crate::model::{Combine, Model, Normalisation, Part, TreeEnsemble};
+use crate::model::{Combine, Link, Model, Normalisation, Part, PartGroup, TreeEnsemble};
 use crate::predict::{
-    GroupPredictor, PredictedGroup, PredictionsTable, Scorer, part_columns, predict_with, scores_of,
-    win_rates,
+    GroupPredictor, PredictedGroup, PredictionsTable, Scorer, part_columns, part_values, predict_with,
+    scores_of, win_rates,
 };
 use arrow::array::Float32Array;
 use fearless_simd::Level;
@@ -129,7 +129,7 @@ proptest! {
         let columns: Vec<_> = columns.iter().map(Some).collect();
         let bits = |scores: &[f64]| -> Vec<u64> { scores.iter().map(|score| (score + 0.0).to_bits()).collect() };
         for level in [Level::baseline(), Level::new()] {
-            let scorer = Scorer::for_level(&model, level);
+            let scorer = Scorer::for_level(&model, level).unwrap();
             let mut scores = vec![f64::NAN; rows];
             scorer.score_queries(&columns, &bounds, &mut scores).unwrap();
             prop_assert_eq!(bits(&scores), bits(&expected));
@@ -190,6 +190,85 @@ fn queries_are_normalised_and_parts_become_columns() {
     let table = TableReader::open(&location, TableKind::Predictions).unwrap();
     let names: Vec<&str> = table.schema().fields().iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names[5..], ["part.trees", "part.trees.2", "part.c"]);
+}
+
+/// Computes the value of a group with the formulas of `model/group.rs`, document by document. `values` has the
+/// normalised values of every part of one query.
+fn slow_group(model: &Model, group: &PartGroup, terms: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+    let documents = terms[0].len();
+    let mut all = Vec::new();
+    for document in 0..documents {
+        let own: Vec<f64> = terms.iter().map(|term| term[document]).collect();
+        let linked: Vec<f64> = match group.link {
+            Link::Identity => own,
+            Link::Softmax => {
+                let sum: f64 = own.iter().map(|value| value.exp()).sum();
+                own.iter().map(|value| value.exp() / sum).collect()
+            }
+        };
+        all.push(
+            group.intercept + linked.iter().zip(weights).map(|(value, weight)| value * weight).sum::<f64>(),
+        );
+    }
+    group.normalisation.apply(&mut all);
+    assert!(model.groups.contains(group));
+    all
+}
+
+#[test]
+fn groups_are_linked_normalised_and_weighted() {
+    let room = tempfile::tempdir().unwrap();
+    let reader = dataset(room.path(), TEXT, InputFormat::Csv);
+    let mut model = three_parts();
+    let group = |first_part, parts, link, normalisation, weight| PartGroup {
+        name: "g".to_owned(),
+        first_part,
+        parts,
+        link,
+        intercept: 0.25,
+        normalisation,
+        weight,
+    };
+    model.parts.push(Part { weight: 3.0, ..model.parts[0].clone() });
+    // Part 0, and a normalised sum of part 1 and of a softmax of the parts 2 and 3.
+    model.groups = vec![
+        group(1, 3, Link::Identity, Normalisation::Z, -2.0),
+        group(2, 2, Link::Softmax, Normalisation::None, 0.5),
+    ];
+    let values = part_values(&reader, &model).unwrap();
+    let mut expected = Vec::new();
+    for query in [0..3, 3..4] {
+        let of = |part: usize| values[part][query.clone()].to_vec();
+        let softmax = slow_group(&model, &model.groups[1], &[of(2), of(3)], &[-1.0, 3.0]);
+        let outer = slow_group(&model, &model.groups[0], &[of(1), softmax], &[2.0, 0.5]);
+        expected.extend(of(0).iter().zip(outer).map(|(part, group)| 0.5 + part - 2.0 * group));
+    }
+    let scores = scores_of(&reader, &model).unwrap();
+    for (score, expected) in scores.iter().zip(&expected) {
+        assert!((score - expected).abs() < 1e-12, "{scores:?} {expected:?}");
+    }
+    // One query in memory, and a file, give the same bits.
+    let location = Location::Local(room.path().join("model"));
+    model.write(&location).unwrap();
+    let read = Model::read(&location).unwrap();
+    assert_eq!(read, model);
+    let mut first = vec![0.0; 3];
+    Scorer::new(&read).unwrap().score(&[1.0, 1.0, -1.0, -1.0, f32::NAN, f32::NAN], &mut first);
+    assert_eq!(first, scores[..3]);
+    let error = model.check_single_rows("here").unwrap_err().to_string();
+    assert!(error.starts_with("here: part 1 (trees) is normalised"), "{error}");
+    model.parts.iter_mut().for_each(|part| part.normalisation = Normalisation::None);
+    let error = model.check_single_rows("here").unwrap_err().to_string();
+    assert!(error.starts_with("here: group 0 (g) is normalised"), "{error}");
+}
+
+#[test]
+fn a_model_with_start_scores_is_no_scorer() {
+    let mut model = three_parts();
+    model.start_scores = Some(planetree_base::storage::digest_of(b"x"));
+    let error = Scorer::new(&model).unwrap_err().to_string();
+    assert!(error.contains("the model: the model was trained from start scores"), "{error}");
+    assert!(Scorer::new(&model.without_start_scores()).is_ok());
 }
 
 #[test]

@@ -6,37 +6,19 @@ use arrow::array::Array;
 use planetree_base::storage::Location;
 use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
+use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
 use std::path::Path;
 
 /// Converts text to a dataset with one file per query.
 pub(crate) fn dataset(room: &Path, text: &str, format: InputFormat) -> DatasetReader {
     let (input, output) = (room.join("input"), Location::Local(room.join("dataset")));
     std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions {
-        format: Some(format),
-        index_base: 1,
-        max_features: 1000,
-        lenient: false,
-        feature_names: None,
-        roles: RoleOptions::default(),
-        delimiter: None,
-        decimal_comma: false,
-        header: true,
-        description: None,
-        chunk_bytes: 1 << 20,
-    };
+    let ingest = IngestOptions { format: Some(format), ..IngestOptions::default() };
     let options = ConvertOptions {
-        output: output.clone(),
-        overwrite: false,
         partition_rows: Some(1),
         threads: 1,
-        sort_queries: false,
-        max_errors: None,
-        query_sample: planetree_data::convert::QuerySample::ALL,
-        zero_as_missing: planetree_data::convert::ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
-        categories: Vec::new(),
+        ..ConvertOptions::new(output.clone())
     };
     let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
     convert(ingest, &options, &mut |_| {}).unwrap();
@@ -60,6 +42,7 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        groups: Vec::new(),
         features: features.iter().map(|name| ModelFeature::new(*name)).collect(),
         configuration: String::new(),
         data: Vec::new(),

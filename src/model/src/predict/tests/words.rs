@@ -55,6 +55,7 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Mode
         intercept: 0.0,
         rounds: trees.len() as u32,
         parts: vec![Part::trees(TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees })],
+        groups: Vec::new(),
         features,
         configuration: String::new(),
         data: Vec::new(),

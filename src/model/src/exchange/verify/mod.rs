@@ -1,0 +1,52 @@
+//! Checks that an exported model gives planetree's scores in the arithmetic of the program that will serve it.
+//!
+//! The file is read as that program reads it (`served.rs`), not as it was meant to be written. Every split of every tree
+//! is tried on the rows of `rows.rs`; then whole rows are scored, of these and of a dataset.
+//!
+//! A row is a *mismatch* if a tree has a value that is not planetree's, rounded to the precision of the program, or if
+//! the sum differs by more than the rounding errors of its additions can. Differences below that are the program's
+//! arithmetic, not an error of the export; they are reported as the largest difference.
+
+mod compare;
+mod data;
+mod rows;
+pub(super) mod served;
+
+pub use compare::{RowDifference, VerifyReport};
+
+use super::ModelFormat;
+use super::prepare::PreparedModel;
+use compare::Comparer;
+use planetree_base::error::{Error, Result};
+use planetree_data::dataset::DatasetReader;
+use std::fmt::Display;
+
+impl ModelFormat {
+    /// Checks a file that was exported from a model. `data` are rows to score besides those at the thresholds of the
+    /// splits.
+    pub fn verify(
+        &self,
+        prepared: &PreparedModel,
+        bytes: &[u8],
+        place: impl Display,
+        data: Option<&DatasetReader>,
+    ) -> Result<VerifyReport> {
+        let failed = |problem: String| {
+            Error::place(
+                &place,
+                format_args!("cannot read this as {}: {problem}", self.noun),
+                "export the model again, or pass the --format that the file was exported with",
+            )
+        };
+        let served = (self.exporter()?.served)(bytes, &prepared.model.features).map_err(&failed)?;
+        let mut comparer = Comparer::new(&prepared.model, &served).map_err(&failed)?;
+        comparer.try_splits();
+        if let Some(reader) = data {
+            data::try_rows(&mut comparer, prepared, reader)?;
+        }
+        Ok(comparer.report(self.name, self.kind_of(bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
