@@ -1,9 +1,12 @@
 //! Documents for tests.
 
+use crate::config::load;
+use crate::{CheckpointPlan, Every, LogEntry, Observer, Silent, TrainRequest, train};
 use planetree_base::random::Stream;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, QuerySample, convert};
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
+use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
+use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
+use planetree_model::model::Model;
 use std::path::Path;
 
 /// Number of features.
@@ -46,30 +49,12 @@ pub(crate) fn dataset(room: &Path, name: &str, documents: &[Document], partition
     }
     let (input, output) = (room.join(format!("{name}.csv")), Location::Local(room.join(name)));
     std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions {
-        format: Some(InputFormat::Csv),
-        index_base: 1,
-        max_features: 1000,
-        lenient: false,
-        feature_names: None,
-        roles: RoleOptions::default(),
-        delimiter: None,
-        decimal_comma: false,
-        header: true,
-        description: None,
-        chunk_bytes: 1 << 20,
-    };
+    let ingest = IngestOptions { format: Some(InputFormat::Csv), ..IngestOptions::default() };
     let options = ConvertOptions {
-        output: output.clone(),
-        overwrite: false,
         partition_rows: Some(partition_rows),
         threads: 1,
-        sort_queries: false,
-        max_errors: None,
-        query_sample: QuerySample::ALL,
-        zero_as_missing: planetree_data::convert::ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
-        categories: Vec::new(),
+        ..ConvertOptions::new(output.clone())
     };
     let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
     convert(ingest, &options, &mut |_| {}).unwrap();
@@ -121,4 +106,39 @@ pub(crate) fn normalised(documents: &[Document], how: &str) -> Vec<[f64; FEATURE
         }
     }
     all
+}
+
+/// Creates a request for training with a preset and settings.
+pub(crate) fn request(data: &Location, preset: &str, set: &[&str]) -> TrainRequest {
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    TrainRequest::new(data.clone(), load(Some(preset), None, &set).unwrap())
+}
+
+/// Collects the notes of a training run.
+#[derive(Default)]
+pub(crate) struct Notes(pub Vec<String>);
+
+impl Observer for Notes {
+    fn phase(&mut self, _name: &str) {}
+    fn round(&mut self, _round: u32, _rounds: u32, _values: &[LogEntry]) {}
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+/// Trains `stop` rounds with checkpoints, and all rounds in a second run that resumes. Asserts that it does.
+pub(crate) fn resumed(room: &Path, data: &Location, preset: &str, set: &[&str], stop: u32) -> Model {
+    let location = Location::Local(room.join(format!("{preset}-{stop}.checkpoint")));
+    let checkpoint = Some(CheckpointPlan { location, every: Every::Rounds(1) });
+    let limit = format!("num_trees={stop}");
+    let short: Vec<&str> =
+        set.iter().copied().filter(|set| !set.starts_with("num_trees")).chain([limit.as_str()]).collect();
+    let first = TrainRequest { checkpoint: checkpoint.clone(), ..request(data, preset, &short) };
+    train(&first, &mut Silent).unwrap();
+    let (second, mut notes) =
+        (TrainRequest { checkpoint, resume: true, ..request(data, preset, set) }, Notes::default());
+    let model = train(&second, &mut notes).unwrap().model;
+    let expected = format!("resuming from round {stop} ");
+    assert!(notes.0.iter().any(|note| note.starts_with(&expected)), "{preset}: {:?}", notes.0);
+    model
 }

@@ -19,7 +19,9 @@ mod fixtures;
 mod forest;
 pub mod jobs;
 pub mod linear;
+pub mod net;
 pub mod objective;
+pub mod ranksvm;
 pub mod tree;
 
 pub use driver::*;

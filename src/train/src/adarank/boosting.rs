@@ -49,7 +49,7 @@ pub(super) fn round(
     parameters: &AdaRankParameters,
     now: &Ensemble,
 ) -> Result<Option<Ensemble>> {
-    let Selection { feature, weight } = now.select(parameters.max_repeats);
+    let Selection { feature, weight } = now.select(parameters.own.max_repeats);
     let mut weights = now.weights.clone();
     weights[feature] += weight;
     let mut next = evaluate(problem, weights, false)?;
@@ -69,12 +69,10 @@ fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>, is_first: bool) -> 
         return Err(malformed());
     }
     let scale = problem.target.scale();
-    let mut means = problem.metrics.clone();
-    by_share.add_to(&mut means)?;
     Ok(Ensemble {
         weights: job.weights,
         value: Some(sums.value(0, scale) / counted as f64),
-        means,
+        means: by_share.total(&problem.metrics)?,
         last: None,
         total: sums.value(1, scale),
         features: (FIRST_FEATURE..sums.count()).map(|sum| sums.value(sum, scale)).collect(),

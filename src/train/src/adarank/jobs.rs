@@ -1,6 +1,7 @@
 //! The job of a round: the weights of queries, and weighted sums of the metric for each feature.
 
-use crate::linear::{FixedSums, LinearRows, QueryPlace, RankingRows, RankingTarget, ShareMeans, linear_job};
+use crate::jobs::SharedMeans;
+use crate::linear::{FixedSums, LinearRows, QueryPlace, RankingRows, RankingTarget, linear_job};
 use planetree_base::error::Result;
 use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
@@ -27,7 +28,7 @@ pub struct AdaRankTotals {
     /// Number of queries that count.
     pub counted: u64,
     /// The metrics to log.
-    pub means: ShareMeans,
+    pub means: SharedMeans,
 }
 
 /// Number of sums before those of the features.
@@ -61,13 +62,13 @@ impl AdaRankSums {
             sums.add_all(&others);
             (sums, counted + more, buffers)
         });
-        Ok(AdaRankTotals { sums, counted, means: ShareMeans::new(&ranking.means(&self.weights)) })
+        Ok(AdaRankTotals { sums, counted, means: SharedMeans::of(&ranking.means(&self.weights)) })
     }
 }
 
 impl Partial for AdaRankTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.append(other.means);
+        self.means.merge(other.means)?;
         self.counted += other.counted;
         if self.sums.add_all(&other.sums) { Ok(()) } else { Err(malformed()) }
     }

@@ -1,18 +1,16 @@
 //! Connects AdaRank to the training driver.
 
 use super::boosting::{Ensemble, round, start};
-use crate::config::{AdaRankParameters, AdaRankSettings, LearnerParameters};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
-use crate::linear::{
-    LinearAlgorithm, LinearLearner, RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined,
-};
+use crate::config::{AdaRankOptions, AdaRankSettings, LearnerParameters, MetricRanker};
+use crate::driver::TrainRequest;
+use crate::linear::{LinearAlgorithm, MetricAlgorithm, RankingProblem, undefined};
 use planetree_base::error::{Error, Result};
 use planetree_metric::Mean;
-use planetree_model::model::{LinearFunction, PartFamily};
+use planetree_model::model::LinearFunction;
 use std::borrow::Cow;
 
 /// AdaRank, round by round.
-struct AdaRank<'a> {
+pub(crate) struct AdaRank<'a> {
     request: &'a TrainRequest,
     settings: &'a AdaRankSettings,
     problem: RankingProblem<'a>,
@@ -22,30 +20,19 @@ struct AdaRank<'a> {
     current: Option<Ensemble>,
 }
 
-impl PartSettings for AdaRankSettings {
-    fn learner<'a>(
-        &'a self,
-        context: &StageContext<'a>,
-        input: &'a MemberInput,
-        start: Option<StartScores>,
-        observer: &mut dyn Observer,
-    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-        let AdaRankParameters { metric, normalisation, .. } = self.learner;
-        let kind = RankerKind { name: "AdaRank", metric, normalisation };
-        let parameters = LearnerParameters::AdaRank(self.learner.clone());
-        let (problem, validation) = problem(&kind, context, self, parameters, (input, start), observer)?;
-        let algorithm =
-            AdaRank { request: context.request, settings: self, problem, resumed: None, current: None };
-        let start = PartFamily::Linear(algorithm.function().into_owned());
-        Ok((start, Box::new(LinearLearner { algorithm, validation })))
+impl MetricAlgorithm for AdaRankOptions {
+    type Algorithm<'a> = AdaRank<'a>;
+
+    fn parameters(settings: MetricRanker<Self>) -> LearnerParameters {
+        LearnerParameters::AdaRank(settings)
     }
 
-    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
-        members * RANKING_BYTES_PER_ROW
-    }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
+    fn algorithm<'a>(
+        settings: &'a AdaRankSettings,
+        request: &'a TrainRequest,
+        problem: RankingProblem<'a>,
+    ) -> AdaRank<'a> {
+        AdaRank { request, settings, problem, resumed: None, current: None }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Compares AdaRank with a slow twin, round by round.
 
 use super::boosting::{round, start};
-use crate::config::AdaRankParameters;
-use crate::fixtures::documents;
+use crate::config::{AdaRankOptions, AdaRankParameters};
+use crate::fixtures::{Notes, dataset, documents, request, resumed};
 use crate::linear::ranker_fixtures::{NaiveQueries, WEIGHTED, problem, source};
+use crate::{Silent, train};
 use planetree_model::model::FeatureNormalisation;
 
 fn parameters(metric: &str) -> AdaRankParameters {
@@ -11,7 +12,7 @@ fn parameters(metric: &str) -> AdaRankParameters {
         metric: metric.parse().unwrap(),
         normalisation: FeatureNormalisation::Query,
         tolerance: 0.002,
-        max_repeats: 3,
+        own: AdaRankOptions { max_repeats: 3 },
     }
 }
 
@@ -33,8 +34,9 @@ fn slow_twin(queries: &NaiveQueries, parameters: &AdaRankParameters, rounds: usi
             terms.filter_map(|(weight, value)| value.map(|value| weight * of(value))).sum()
         };
         let repeats = selected.iter().rev().take_while(|feature| Some(*feature) == selected.last()).count();
-        let allowed = (0..WEIGHTED)
-            .filter(|feature| selected.last() != Some(feature) || repeats < parameters.max_repeats as usize);
+        let allowed = (0..WEIGHTED).filter(|feature| {
+            selected.last() != Some(feature) || repeats < parameters.own.max_repeats as usize
+        });
         let quality = |feature: usize| weighted(&of_features[feature], &|value| value);
         let feature = allowed.rev().max_by(|one, other| quality(*one).total_cmp(&quality(*other))).unwrap();
         let alpha = 0.5
@@ -103,5 +105,46 @@ fn partitions_threads_and_streaming_change_no_bit() {
     assert!(expected.len() > 2 * WEIGHTED);
     for (partition_rows, threads, is_streamed) in [(7, 1, false), (7, 3, false), (30, 2, true)] {
         assert_eq!(weights(partition_rows, threads, is_streamed), expected);
+    }
+}
+
+/// The features of the first rounds decide which may follow, so a resumed run that forgot them would select others.
+#[test]
+fn a_resumed_training_has_the_same_weights() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(13, 80), 30);
+    let set = ["num_trees=9", "max_repeats=2", "tolerance=1"];
+    let whole = train(&request(&data, "adarank-map", &set), &mut Silent).unwrap().model;
+    assert_eq!(whole.rounds, 9);
+    for stop in [1, 2, 5, 8] {
+        assert_eq!(resumed(room.path(), &data, "adarank-map", &set, stop), whole, "{stop}");
+    }
+}
+
+#[test]
+fn weights_of_rows_do_not_matter() {
+    let room = tempfile::tempdir().unwrap();
+    let weighted = dataset(room.path(), "weighted", &documents(14, 50), 1 << 20);
+    let mut equal = documents(14, 50);
+    equal.iter_mut().for_each(|document| document.weight = 1.0);
+    let equal = dataset(room.path(), "equal", &equal, 1 << 20);
+    let mut zero = documents(14, 50);
+    zero.iter_mut().for_each(|document| document.weight = 0.0);
+    let zero = dataset(room.path(), "zero", &zero, 1 << 20);
+    for preset in ["adarank", "coordinate-ascent"] {
+        for normalise in ["normalise_features=z", "normalise_features=query"] {
+            let set = ["num_trees=3", normalise];
+            let mut notes = Notes::default();
+            let expected = train(&request(&equal, preset, &set), &mut Silent).unwrap().model.parts;
+            let found = train(&request(&weighted, preset, &set), &mut notes).unwrap().model.parts;
+            assert_eq!(found, expected, "{preset} {normalise}");
+            assert!(
+                notes.0.iter().any(|note| note.ends_with("does not use the weights of rows")),
+                "{:?}",
+                notes.0
+            );
+            let found = train(&request(&zero, preset, &set), &mut Silent).unwrap().model.parts;
+            assert_eq!(found, expected, "{preset} {normalise}, weights 0");
+        }
     }
 }

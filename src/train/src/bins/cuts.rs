@@ -26,6 +26,9 @@ pub struct FeatureBins {
 }
 
 impl FeatureBins {
+    /// Bytes of a bin: its boundary and the mean of its values.
+    pub const BYTES_PER_BIN: u64 = 2 * size_of::<f32>() as u64;
+
     /// Chooses at most `max_bin` bins with about equal numbers of rows. If there are at most `max_bin` distinct values,
     /// each value gets its own bin.
     pub fn equal_depth(summary: &ValueDistribution, missing: MissingPolicy, max_bin: usize) -> Self {
@@ -81,6 +84,11 @@ impl FeatureBins {
         self.cuts.len() + 1
     }
 
+    /// Returns the bytes of all bins.
+    pub fn bytes(&self) -> u64 {
+        self.bins() as u64 * Self::BYTES_PER_BIN
+    }
+
     /// Returns the number of codes, including the code for missing values.
     pub fn codes(&self) -> usize {
         self.bins() + usize::from(self.missing_code.is_some())
@@ -131,7 +139,7 @@ fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
         MissingPolicy::One => Some(1.0),
         MissingPolicy::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
         MissingPolicy::Median => Some(summary.median().unwrap_or(0.0)),
-        MissingPolicy::Low | MissingPolicy::High | MissingPolicy::Learned => None,
+        MissingPolicy::Low | MissingPolicy::High | MissingPolicy::Learned | MissingPolicy::Branch => None,
     }
 }
 

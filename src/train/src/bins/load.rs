@@ -7,7 +7,7 @@ use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
 use crate::config::{BinNeeds, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
@@ -83,6 +83,8 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
+    /// There are no codes: training uses the values of features in their place.
+    Unused,
     /// The codes are held by other processes, those of a backend such as a cluster.
     Remote,
 }
@@ -91,6 +93,16 @@ impl BinnedData {
     /// Bins a dataset in memory. Each feature is summarised and encoded in one step, so its values are decoded only
     /// once.
     pub fn in_memory(source: &LabelledData, options: &BinOptions) -> Result<Self> {
+        Self::summarised(source, options, true)
+    }
+
+    /// Chooses the bins of a dataset without encoding its values, for learners that use the values themselves: bins tell
+    /// which features are constant, and what replaces missing values.
+    pub(crate) fn without_codes(source: &LabelledData, options: &BinOptions) -> Result<Self> {
+        Self::summarised(source, options, false)
+    }
+
+    fn summarised(source: &LabelledData, options: &BinOptions, wants_codes: bool) -> Result<Self> {
         source.expect_passes(2); // one to read, one to encode
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.row_count());
@@ -108,7 +120,11 @@ impl BinnedData {
                 }
                 let code = |feature| {
                     let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
-                    let (bins, codes) = code_feature(&values, &kept, &options.of_feature(source, feature));
+                    let options = options.of_feature(source, feature);
+                    let (bins, codes) = match wants_codes {
+                        true => code_feature(&values, &kept, &options),
+                        false => (bins_of(&values, &kept, &options), Vec::new()),
+                    };
                     if !bins.is_constant() {
                         groups
                             .iter()
@@ -130,6 +146,9 @@ impl BinnedData {
             by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
         }
         let binning = Binning { layout: options.layout(&features), features };
+        if !wants_codes {
+            return Ok(BinnedData::new(binning, rows, Store::Unused));
+        }
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions =
             partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
@@ -146,12 +165,14 @@ impl BinnedData {
     }
 
     /// Bins a dataset into a cache on disk, using about `budget` bytes of memory. Features are summarised in batches
-    /// over all partitions; then the partitions are encoded one at a time.
+    /// over all partitions; then the partitions are encoded one at a time. `check_bins` gets the bytes of the bins of all
+    /// features before anything is encoded, and may fail. Bins that exceed the budget are counted, but not kept.
     pub fn in_cache(
         source: &LabelledData,
         options: &BinOptions,
         cache: &mut CacheWriter,
         budget: u64,
+        check_bins: &dyn Fn(u64) -> Result<()>,
     ) -> Result<(Binning, Vec<LabelledRows>)> {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
@@ -162,6 +183,7 @@ impl BinnedData {
         // the data again to encode it, and one each for summarising and encoding.
         source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
         let mut features = Vec::with_capacity(source.features());
+        let mut bin_bytes = 0;
         let mut rows: Vec<LabelledRows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
             let end = (start + at_a_time).min(source.features());
@@ -179,11 +201,16 @@ impl BinnedData {
                     Ok(())
                 })?;
             }
-            for summary in summaries {
+            for (feature, summary) in (start..).zip(summaries) {
                 let summary = summary.into_inner().expect("no holder of this lock panics");
-                features.push(options.of_feature(source, features.len()).bins(&summary));
+                let bins = options.of_feature(source, feature).bins(&summary);
+                bin_bytes += bins.bytes();
+                if check_bins(bin_bytes).is_ok() {
+                    features.push(bins);
+                }
             }
         }
+        check_bins(bin_bytes)?;
         number_queries(&mut rows);
         let binning = Binning { layout: options.layout(&features), features };
         cache.begin(&binning)?;
@@ -232,6 +259,7 @@ impl BinnedData {
         match &*self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
+            Store::Unused => Err(Error::bug("bins", "codes were not computed for this learner")),
             Store::Remote => Err(remote()),
         }
     }
@@ -242,9 +270,9 @@ impl BinnedData {
         self.codes(partition, &(0..layout.groups.len() + layout.columns.len()).collect::<Vec<_>>())
     }
 
-    /// Returns whether all codes are in memory.
+    /// Returns whether all codes that training needs are in memory.
     pub fn is_in_memory(&self) -> bool {
-        matches!(*self.store, Store::Memory(_))
+        matches!(*self.store, Store::Memory(_) | Store::Unused)
     }
 
     /// Returns the number of partitions.
@@ -265,12 +293,17 @@ pub(super) fn code_feature(
     kept: &[Option<Vec<u32>>],
     options: &BinOptions,
 ) -> (FeatureBins, Vec<CodeColumn>) {
-    let summaries =
-        values.iter().zip(kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
-    let bins = options.bins(&ValueDistribution::merge_all(summaries.collect()));
+    let bins = bins_of(values, kept, options);
     let constant = bins.is_constant();
     let codes = values.iter().filter(|_| !constant).map(|values| CodeColumn::encode(&bins, values)).collect();
     (bins, codes)
+}
+
+/// Chooses the bins of a feature.
+fn bins_of(values: &[Vec<f32>], kept: &[Option<Vec<u32>>], options: &BinOptions) -> FeatureBins {
+    let summaries =
+        values.iter().zip(kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+    options.bins(&ValueDistribution::merge_all(summaries.collect()))
 }
 
 impl Binning {
@@ -292,8 +325,8 @@ impl Binning {
 }
 
 /// Returns the error for training that must read single rows although a backend holds them.
-fn remote() -> planetree_base::error::Error {
-    planetree_base::error::Error::usage(
+fn remote() -> Error {
+    Error::usage(
         "training with these parameters reads single rows, which a cluster does not support",
         "train without --cluster",
     )
@@ -365,6 +398,16 @@ impl BinnedData {
         let summaries = columns.iter().map(|column| ValueDistribution::of(column, None));
         let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
         let binning = Binning { layout: options.layout(&features), features };
+        Self::of_binned_values(binning, columns, labels, partition_rows)
+    }
+
+    /// Like [`BinnedData::of_values`], but with given bins.
+    pub fn of_binned_values(
+        binning: Binning,
+        columns: &[Vec<f32>],
+        labels: &[f32],
+        partition_rows: usize,
+    ) -> Self {
         let mut rows = Vec::new();
         let mut partitions = Vec::new();
         for start in (0..labels.len()).step_by(partition_rows) {

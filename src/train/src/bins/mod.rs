@@ -24,6 +24,7 @@ pub(crate) use layout::{
 #[cfg(test)]
 pub(crate) use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
+pub use missing::MissingBranch;
 pub(crate) use missing::MissingSides;
 pub(crate) use partition::{Codes, FeatureCodes, GroupCodes};
 pub use summary::SAMPLED_ROWS;

@@ -2,7 +2,7 @@
 //! objective. Gradients are quantised to integers when a tree starts.
 
 use crate::driver::{GradientSummary, Scores};
-use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers};
+use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers, weigh};
 use crate::tree::{Cell, RowSets, Scale, round, whole};
 use planetree_data::source::LabelledRows;
 use rayon::prelude::*;
@@ -244,16 +244,6 @@ fn chunk_gradients(
     let most_gradient =
         if scores.iter().all(|score| score.is_finite()) { most(gradients) } else { f64::INFINITY };
     GradientSummary { most: most_gradient, heaviest: most(hessians), ..Default::default() }
-}
-
-/// Multiplies gradients and hessians by the weight of each row, or by the mean weight of the query.
-fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [f32]) {
-    let mean = (weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64) as f32;
-    for (row, (gradient, hessian)) in gradients.iter_mut().zip(hessians).enumerate() {
-        let weight = if by_rows { weights[row] } else { mean };
-        *gradient *= weight;
-        *hessian *= weight;
-    }
 }
 
 /// The gradients of a partition under squared error, which are weighted residuals.

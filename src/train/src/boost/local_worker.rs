@@ -36,6 +36,8 @@ pub struct LocalWorker<C: Cell> {
 pub struct WorkerState {
     /// The current scores.
     pub scores: Scores,
+    /// The scores that gradients are computed from, if they are not the current scores: log odds against other classes.
+    pub odds: Option<Scores>,
     /// The current gradients.
     pub gradients: RowGradients,
     /// The metrics of the training rows. `None` for squared error, whose metric follows from the gradients, and for
@@ -61,7 +63,8 @@ impl<C: Cell> LocalWorker<C> {
 
     /// Like [`BoostWorker::update_gradients`], but with one summary per partition if the order of merging matters.
     pub fn gradients_by_partition(&mut self, round: u32) -> Vec<GradientSummary> {
-        self.state.gradients.update(&self.data.rows, &self.state.scores, round)
+        let WorkerState { scores, odds, gradients, .. } = &mut self.state;
+        gradients.update(&self.data.rows, odds.as_ref().unwrap_or(scores), round)
     }
 
     /// Returns the rows of neighbouring workers of streaming candidates. `bounds` are the rows of all workers.
@@ -121,7 +124,7 @@ impl<C: Cell> RowStore<C> for LocalWorker<C> {
         self.held().root()
     }
 
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<Vec<C>>> {
         self.held().split(splits)
     }
 
@@ -147,6 +150,10 @@ impl<C: Cell> BoostWorker<C> for LocalWorker<C> {
         let summary = GradientSummary::of_parts(&self.gradients_by_partition(round));
         self.farthest = self.farthest.max(summary.farthest);
         Ok(summary)
+    }
+
+    fn set_odds(&mut self, odds: Scores) {
+        self.state.odds = Some(odds);
     }
 
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {

@@ -11,7 +11,7 @@ mod whole_scores;
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
 use crate::bins::MissingSides;
-use crate::config::{BoostCandidates, BoostSettings, LeafStep, SplitBy, StreamingParameters};
+use crate::config::{BoostCandidates, BoostSettings, CostParameters, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
     PartSettings, PartUpdate, Scores, SplitCosts, StageContext, StartScores, TrainRequest, TreeStart,
@@ -19,8 +19,8 @@ use crate::driver::{
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
-    LeafRule, Order, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits,
-    WorkerBounds, carrying_pays, grow,
+    LeafRule, Order, RootShapes, Scale, SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits,
+    TreeLimits, WorkerBounds, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -44,7 +44,11 @@ impl PartSettings for BoostSettings {
         let prepared = prepare::prepare(context, parameters, input, start)?;
         let start = PartFamily::Trees(prepared.start.clone());
         let request = context.request;
-        let mut costs = SplitCosts::new(request.costs.as_ref(), Some(1), context.features, &request.place())?;
+        let mut costs = {
+            // Every tree knows all earlier ones.
+            let parameters = CostParameters { batch: Some(1), ..parameters.learner.tree.costs };
+            SplitCosts::new(request.costs.as_ref(), parameters, context.features, &request.place())?
+        };
         if let Some(costs) = &mut costs {
             costs.pay(prepared.start.used_features().into_iter());
         }
@@ -81,6 +85,8 @@ struct BoostLearner<'a, C: Cell> {
     costs: Option<SplitCosts>,
     /// The rows of each worker, for streaming candidates.
     bounds: Arc<WorkerBounds>,
+    /// The bins of roots, for streaming candidates on the same rows without weights in every round.
+    shapes: Option<Arc<RootShapes>>,
     /// Keeps threads spinning between steps. `None` if other parts or processes use the threads.
     spin_guard: Option<SpinGuard>,
 }
@@ -94,7 +100,11 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
     ) -> Result<Self> {
         let request = context.request;
         let workers = workers(&parameters.learner.candidates);
+        let is_streaming = matches!(parameters.learner.candidates, BoostCandidates::Streaming(_));
+        let has_same_rows = !prepared.traits.weighted && !parameters.learner.tree.sampling.leaves_out();
+        let features = prepared.data.binning.features.len();
         Ok(BoostLearner {
+            shapes: (is_streaming && has_same_rows).then(|| Arc::new(RootShapes::new(features))),
             bounds: Arc::new(WorkerBounds::divide(&prepared.data.rows, workers)),
             worker: prepared.worker(request, parameters)?,
             request,
@@ -112,7 +122,7 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
     /// Grows a tree and adds it to all scores. Returns `None` if no split was possible.
     fn grow_tree(&mut self, round: u32) -> Result<Option<Tree>> {
         let parameters = self.parameters;
-        let PreparedBoosting { data, traits, validation, .. } = &mut self.prepared;
+        let PreparedBoosting { data, traits, validation, coupled, .. } = &mut self.prepared;
         let tree = u64::from(round);
         let scale = self.gradients.scale(data.row_count());
         let choice =
@@ -126,7 +136,8 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let context = GrowContext { data, rules, choice: &choice, histogram_bytes, penalties };
         let limits = limits(parameters);
         let in_units = traits.values_in_units(parameters, &scale);
-        let carries = in_units && all_groups && carrying_pays(data, limits) && self.worker.moves_by_leaves();
+        let carries =
+            in_units && all_groups && carrying_pays(data, &rules, limits) && self.worker.moves_by_leaves();
         let given = self.root.take().filter(|root| carries && root.scale == scale);
         if given.is_some() {
             tracing::debug!("tree {tree}: root histogram derived from the previous tree");
@@ -135,12 +146,14 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
             true => KeptHistograms::for_carry(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),
         };
-        let mut finder = finder(parameters, &self.bounds, histograms);
+        let mut finder = finder(parameters, &self.bounds, self.shapes.as_ref(), histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
         let features = data.binning.features.len();
-        let draws = traits.draws
+        // A class whose gradients cannot be split now may be split after other classes have moved.
+        let draws = coupled.is_some()
+            || traits.draws
             || traits.remembers
             || parameters.learner.tree.sampling.leaves_out()
             || parameters.learner.tree.feature_fraction < 1.0
@@ -184,6 +197,9 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
     }
 
     fn start(&mut self, round: u32) -> Result<()> {
+        if self.prepared.coupled.is_some() {
+            return self.worker.settle();
+        }
         self.gradients = self.worker.update_gradients(round)?;
         if !self.gradients.are_finite() {
             return Err(prepare::invalid_start(self.request));
@@ -192,9 +208,25 @@ impl<C: BackendCell> Learner for BoostLearner<'_, C> {
         Ok(())
     }
 
+    fn couple(&mut self, round: u32, odds: Option<Scores>) -> Result<()> {
+        if let Some(odds) = odds {
+            self.worker.set_odds(odds);
+        }
+        self.gradients = self.worker.update_gradients(round)?;
+        match self.gradients.are_finite() {
+            true => Ok(()),
+            false if round == 1 => Err(prepare::invalid_start(self.request)),
+            false => Err(prepare::diverged(round - 1)),
+        }
+    }
+
     fn round(&mut self, round: u32) -> Result<Option<PartUpdate>> {
         self.spin_guard.iter().for_each(SpinGuard::wake);
         let Some(tree) = self.grow_tree(round)? else { return Ok(None) };
+        if self.prepared.coupled.is_some() {
+            self.worker.settle()?; // gradients follow when the other classes have their trees
+            return Ok(Some(PartUpdate::Tree(tree)));
+        }
         self.gradients = self.worker.update_gradients(round + 1)?;
         if !self.gradients.are_finite() {
             return Err(prepare::diverged(round));
@@ -288,12 +320,14 @@ fn limits(parameters: &BoostSettings) -> TreeLimits {
 fn finder<C: Cell>(
     parameters: &BoostSettings,
     bounds: &Arc<WorkerBounds>,
+    shapes: Option<&Arc<RootShapes>>,
     kept: KeptHistograms<C>,
 ) -> Box<dyn SplitFinder<C>> {
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            Box::new(StreamingSplits::new(streaming_rules(streaming), bounds.clone(), kept))
+            let rules = streaming_rules(streaming);
+            Box::new(StreamingSplits::new(rules, bounds.clone(), kept, shapes.cloned()))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
     }

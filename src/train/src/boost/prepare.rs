@@ -3,12 +3,12 @@
 use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::BinnedData;
-use crate::config::{BaseScore, BoostCandidates, BoostSettings};
+use crate::config::{BaseScore, BoostCandidates, BoostSettings, ObjectiveParameters};
 use crate::driver::{
-    BackendCell, BoostWorker, MemberInput, Metrics, Observer, RemotePart, RemoteStart, Scores, StageContext,
-    StartScores, TrainRequest, TrainingStart, ValidationSet, mean_of,
+    BackendCell, BoostWorker, CoupledClass, MemberInput, Metrics, Observer, RemotePart, RemoteStart, Scores,
+    StageContext, StartScores, TrainRequest, TrainingStart, ValidationSet, mean_of,
 };
-use crate::objective::Objective;
+use crate::objective::{Objective, softmax_class};
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -22,9 +22,15 @@ const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 /// Additional memory per row for gradient and hessian, and for a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
+/// Additional memory per row for the log odds of a class.
+const ODDS_BYTES_PER_ROW: u64 = 8;
+
 /// Returns the memory per row of a boosted part, in bytes, not counting the row's codes.
 pub(super) fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) -> u64 {
-    BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW }
+    let is_softmax = parameters.learner.objective == ObjectiveParameters::SoftmaxClasses;
+    BYTES_PER_ROW
+        + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW }
+        + if is_softmax { ODDS_BYTES_PER_ROW } else { 0 }
 }
 
 /// The state of a boosted part before its first round.
@@ -34,6 +40,8 @@ pub(super) struct PreparedBoosting {
     state: Option<PreparedRows>,
     /// The grade up to which labels are 1, if they are those of a class.
     at_most: Option<i32>,
+    /// The class, if the part is coupled with others by a softmax.
+    pub coupled: Option<CoupledClass>,
     pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
     /// The part before the first round.
@@ -82,7 +90,10 @@ pub(super) fn prepare(
     given: Option<StartScores>,
 ) -> Result<PreparedBoosting> {
     let (request, data) = (context.request, &input.data);
-    let objective = request.make_objective(parameters);
+    let objective = match &input.coupled {
+        Some(class) => Some(softmax_class(class.members.len())),
+        None => request.make_objective(parameters),
+    };
     check_objective(&context.sources.source, data, objective.as_deref())?;
     let start = start_ensemble(context, parameters, input, given.is_some(), objective.as_deref())?;
     let (given_training, given_validation) = StartScores::divided(given);
@@ -114,6 +125,7 @@ pub(super) fn prepare(
                 Some(TrainingStart::Here(scores)) => scores,
                 _ => base_scores(context, &context.sources.source, &start, &data.rows)?,
             },
+            odds: None,
             gradients: RowGradients::new(objective, &data.rows),
             metrics: match traits.residuals || context.members > 1 {
                 true => None, // metrics of several parts are those of their combined scores
@@ -121,8 +133,8 @@ pub(super) fn prepare(
             },
         }),
     };
-    let (data, at_most) = (data.clone(), input.at_most);
-    Ok(PreparedBoosting { data, state: Some(state), at_most, traits, validation, start })
+    let (data, at_most, coupled) = (data.clone(), input.at_most, input.coupled.clone());
+    Ok(PreparedBoosting { data, state: Some(state), at_most, coupled, traits, validation, start })
 }
 
 impl PreparedBoosting {
@@ -133,13 +145,13 @@ impl PreparedBoosting {
         request: &TrainRequest,
         parameters: &BoostSettings,
     ) -> Result<Box<dyn BoostWorker<C>>> {
-        let (data, at_most) = (&self.data, self.at_most);
+        let (data, at_most, coupled) = (&self.data, self.at_most, self.coupled.as_ref());
         match (self.state.take(), &request.backend) {
             (Some(PreparedRows::Here(state)), _) => {
                 Ok(Box::new(LocalWorker::new(parameters, data.clone(), state)))
             }
             (Some(PreparedRows::Remote(start)), Some(backend)) => {
-                C::worker(&**backend, &RemotePart { parameters, data, at_most, start })
+                C::worker(&**backend, &RemotePart { parameters, data, at_most, coupled, start })
             }
             _ => Err(Error::bug("boost", "a worker without rows")),
         }
@@ -269,6 +281,7 @@ fn without_trees(context: &StageContext<'_>, start: &TreeEnsemble) -> Model {
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(bare)],
+        groups: Vec::new(),
         features: context.features.to_vec(),
         configuration: String::new(),
         data: Vec::new(),

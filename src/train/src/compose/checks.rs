@@ -1,7 +1,7 @@
 //! Rejects requests whose settings conflict.
 
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{LearnerParameters, MissingPolicy, Parameters, StageStart, Target};
+use crate::config::{LeafStep, LearnerParameters, MissingPolicy, Parameters, StageStart, Target};
 use crate::driver::{Sources, TrainRequest};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledData;
@@ -21,27 +21,12 @@ pub(super) fn check(request: &TrainRequest) -> Result<()> {
         }
         if plan.target != Target::Labels {
             return Err(Error::usage(
-                format_args!(
-                    "objective {}: target = {} is learned by squared error",
-                    custom.name,
-                    plan.target.name()
-                ),
+                format_args!("objective {}: {} has a loss of its own", custom.name, plan.target.setting()),
                 "remove target, or use the squared objective",
             ));
         }
     }
-    let needs_numbers = |stage: &&Parameters| {
-        stage.tree().is_none() && matches!(stage.missing, MissingPolicy::Low | MissingPolicy::High)
-    };
-    if let Some(stage) = plan.stages.iter().find(needs_numbers) {
-        return Err(Error::usage(
-            format_args!(
-                "missing=low and missing=high are for trees: {} needs a number for every value",
-                stage.learner.config().spec().noun
-            ),
-            "set missing to zero, one, mean, median or learned",
-        ));
-    }
+    plan.stages.iter().try_for_each(check_missing)?;
     check_forest_outputs(request)?;
     if let Some(start) = &request.start {
         start.check_complete("--start-model")?;
@@ -63,6 +48,31 @@ pub(super) fn check(request: &TrainRequest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rejects treatments of missing values that the learner does not have.
+fn check_missing(stage: &Parameters) -> Result<()> {
+    let is_kept = matches!(stage.missing, MissingPolicy::Low | MissingPolicy::High | MissingPolicy::Branch);
+    if stage.tree().is_none() && is_kept {
+        return Err(Error::usage(
+            format_args!(
+                "missing=low, missing=high and missing=branch are for trees: {} needs a number for every value",
+                stage.learner.config().spec().noun
+            ),
+            "set missing to zero, one, mean, median or learned",
+        ));
+    }
+    let problem = match &stage.learner {
+        _ if stage.missing != MissingPolicy::Branch => return Ok(()),
+        LearnerParameters::Forest(forest) if forest.criterion.listwise().is_some() => {
+            "missing=branch: criterion=ndcg compares two children per split, not three"
+        }
+        LearnerParameters::Boost(boost) if boost.leaf == LeafStep::WeakRanker => {
+            "missing=branch: leaf=weak_ranker needs splits with two children, not three"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::usage(problem, "set missing=learned"))
 }
 
 /// Rejects out-of-bag scores and tree strengths of anything but a single forest.
@@ -134,10 +144,10 @@ fn check_start(request: &TrainRequest, option: &str) -> Result<()> {
     if request.plan.target != Target::Labels {
         return Err(Error::usage(
             format_args!(
-                "target = {} conflicts with {option}, whose scores are not probabilities of classes",
-                request.plan.target.name()
+                "{} conflicts with {option}, whose scores are not those of classes",
+                request.plan.target.setting()
             ),
-            format_args!("remove target or {option}"),
+            format_args!("remove {option}, or learn the labels: target=labels, objective=squared"),
         ));
     }
     Ok(())
@@ -180,7 +190,9 @@ pub(super) fn check_fills(
 /// Rejects costs of features unless the model is a single ensemble of trees: which features are free for a tree depends
 /// on the trees before it.
 fn check_costs(request: &TrainRequest) -> Result<()> {
-    let Some(costs) = &request.costs else { return Ok(()) };
+    if request.costs.is_none() {
+        return check_no_costs(request);
+    }
     let problem = match request.plan.only() {
         None => "a model of several stages, runs or classes has no single order of trees",
         Some(Parameters { learner, .. })
@@ -193,7 +205,10 @@ fn check_costs(request: &TrainRequest) -> Result<()> {
         }
         Some(parameters) => match &parameters.forest().map(|forest| &forest.criterion) {
             Some(criterion) if criterion.listwise().is_some() => "listwise trees do not know costs",
-            Some(_) if request.backend.is_some() && costs.lambda > 0.0 => {
+            Some(_)
+                if request.backend.is_some()
+                    && parameters.tree().is_some_and(|tree| tree.costs.lambda() > 0.0) =>
+            {
                 "forests on a cluster do not know which features other trees use"
             }
             _ => return Ok(()),
@@ -203,4 +218,20 @@ fn check_costs(request: &TrainRequest) -> Result<()> {
         format_args!("--costs: {problem}"),
         "train one boosted ensemble, or one forest with criterion=variance, entropy or gini without --cluster",
     ))
+}
+
+/// Rejects parameters of costs if there are no costs.
+fn check_no_costs(request: &TrainRequest) -> Result<()> {
+    let set = |stage: &Parameters| {
+        let costs = stage.tree()?.costs;
+        let lambda = costs.lambda.map(|lambda| format!("cost_lambda = {lambda}"));
+        lambda.or_else(|| Some(format!("cost_batch = {}", costs.batch?)))
+    };
+    match request.plan.stages.iter().find_map(set) {
+        None => Ok(()),
+        Some(setting) => Err(Error::usage(
+            format_args!("{setting}: the features have no costs"),
+            "add a file of costs with --costs, or remove it",
+        )),
+    }
 }

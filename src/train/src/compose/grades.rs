@@ -4,7 +4,7 @@
 //! the sum of F(g_i) P_i, which is F(g_top) minus the sum of (F(g_(i+1)) - F(g_i)) T_i (Li, Burges, Wu: McRank, 2007).
 
 use crate::bins::read_rows;
-use crate::config::{ClassScores, ClassWeights, OrdinalTarget};
+use crate::config::{ClassScores, ClassWeights, OrdinalTarget, Target};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_model::model::ClassBounds;
@@ -19,10 +19,38 @@ pub(super) struct Grades(Vec<i32>);
 
 impl Grades {
     /// Reads the labels of a dataset.
-    pub(super) fn read(source: &LabelledData) -> Result<Self> {
+    pub(super) fn read(target: &Target, source: &LabelledData) -> Result<Self> {
         Self::of(&read_rows(source)?).map_err(|(problem, remedy)| {
-            Error::place(source.place(), format_args!("target = ordinal: {problem}"), remedy)
+            Error::place(source.place(), format_args!("{}: {problem}", target.setting()), remedy)
         })
+    }
+
+    /// Returns all grades in ascending order.
+    pub(super) fn all(&self) -> &[i32] {
+        &self.0
+    }
+
+    /// Returns the score of each grade.
+    pub(super) fn scores(&self, scores: &ClassScores) -> Result<Vec<f64>> {
+        let grades = &self.0;
+        let scores: Vec<f64> = match scores {
+            ClassScores::Expected => grades.iter().map(|grade| f64::from(*grade)).collect(),
+            ClassScores::Square => grades.iter().map(|grade| f64::from(*grade) * f64::from(*grade)).collect(),
+            ClassScores::Exp2 => grades.iter().map(|grade| 2f64.powi(*grade)).collect(),
+            ClassScores::List(list) if list.len() == grades.len() => list.clone(),
+            ClassScores::List(list) => {
+                return Err(wrong_length("class_scores", list.len(), grades, "one score per grade"));
+            }
+        };
+        // Differences of finite scores may not be finite.
+        let differences = scores.windows(2).map(|pair| pair[0] - pair[1]);
+        match differences.chain(scores.iter().copied()).all(f64::is_finite) {
+            true => Ok(scores),
+            false => Err(Error::usage(
+                "class_scores: the score of a grade is too large",
+                "set class_scores=expected, or convert with smaller labels",
+            )),
+        }
     }
 
     /// Collects the labels of rows. The error is a problem and its remedy.
@@ -60,8 +88,8 @@ impl Grades {
 }
 
 /// Returns the weight of each class and the intercept.
-pub(super) fn class_weights(ordinal: &OrdinalTarget, grades: &Grades) -> Result<(Vec<f64>, f64)> {
-    let grades = &grades.0;
+pub(super) fn class_weights(ordinal: &OrdinalTarget, all: &Grades) -> Result<(Vec<f64>, f64)> {
+    let grades = &all.0;
     if let ClassWeights::List(list) = &ordinal.weights {
         let Some((intercept, weights)) = list.split_last().filter(|_| list.len() == grades.len()) else {
             return Err(wrong_length(
@@ -73,25 +101,9 @@ pub(super) fn class_weights(ordinal: &OrdinalTarget, grades: &Grades) -> Result<
         };
         return Ok((weights.to_vec(), *intercept));
     }
-    let scores: Vec<f64> = match &ordinal.scores {
-        ClassScores::Expected => grades.iter().map(|grade| f64::from(*grade)).collect(),
-        ClassScores::Square => grades.iter().map(|grade| f64::from(*grade) * f64::from(*grade)).collect(),
-        ClassScores::Exp2 => grades.iter().map(|grade| 2f64.powi(*grade)).collect(),
-        ClassScores::List(list) if list.len() == grades.len() => list.clone(),
-        ClassScores::List(list) => {
-            return Err(wrong_length("class_scores", list.len(), grades, "one score per grade"));
-        }
-    };
+    let scores = all.scores(&ordinal.scores)?;
     let weights: Vec<f64> = scores.windows(2).map(|pair| pair[0] - pair[1]).collect();
-    let intercept = scores.last().copied().unwrap_or_default();
-    let is_finite = weights.iter().chain([&intercept]).all(|weight| weight.is_finite());
-    match is_finite {
-        true => Ok((weights, intercept)),
-        false => Err(Error::usage(
-            "class_scores: the score of a grade is too large",
-            "set class_scores=expected, or convert with smaller labels",
-        )),
-    }
+    Ok((weights, scores.last().copied().unwrap_or_default()))
 }
 
 fn wrong_length(key: &str, count: usize, grades: &[i32], wanted: &str) -> Error {

@@ -1,11 +1,12 @@
 //! The members of a training plan: one per class and run.
 
 use super::grades::{Grades, class_weights};
-use crate::config::{Parameters, Target, TrainingPlan};
+use crate::config::{ClassScores, OrdinalTarget, Parameters, Target, TrainingPlan};
+use crate::driver::CoupledClass;
 use planetree_base::error::Result;
 use planetree_base::random::Stream;
 use planetree_data::source::LabelledData;
-use planetree_model::model::{ClassBounds, Part, PartRole};
+use planetree_model::model::{ClassBounds, Link, Normalisation, Part, PartGroup, PartRole};
 
 const OF_RUNS: u64 = 0x736E_7552;
 
@@ -18,40 +19,90 @@ pub(super) struct MemberPlan {
     pub class_number: Option<usize>,
     /// Number of the run, from 1.
     pub run: u32,
-    /// The factor of the member's scores.
+    /// The grade, if it is one of the classes of a softmax.
+    pub grade: Option<i32>,
+    /// The factor of the member's scores, or of its probability.
     pub weight: f64,
 }
 
-/// All members of a training plan, class by class.
+/// All members of a training plan, class by class. Those of a softmax are run by run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlannedMembers {
     /// The members.
     pub all: Vec<MemberPlan>,
     /// The constant to which the weighted scores of the members are added.
     pub intercept: f64,
+    /// The members that are coupled by a softmax, as groups of the model's parts.
+    pub groups: Vec<PartGroup>,
 }
 
 impl PlannedMembers {
     /// Lists the members. Classes follow from the labels of the training data.
     pub(super) fn of(plan: &TrainingPlan, source: &LabelledData) -> Result<Self> {
+        match &plan.target {
+            Target::Labels | Target::AtMost(_) => {
+                let weight = 1.0 / f64::from(plan.runs);
+                let member = |run| MemberPlan { class: None, class_number: None, run, grade: None, weight };
+                let all = (1..=plan.runs).map(member).collect();
+                Ok(PlannedMembers { all, intercept: 0.0, groups: Vec::new() })
+            }
+            Target::Ordinal(ordinal) => Self::ordinal(plan, ordinal, &Grades::read(&plan.target, source)?),
+            Target::Classes(scores) => Self::softmax(plan, scores, &Grades::read(&plan.target, source)?),
+        }
+    }
+
+    fn ordinal(plan: &TrainingPlan, ordinal: &OrdinalTarget, grades: &Grades) -> Result<Self> {
         let runs = f64::from(plan.runs);
-        let Target::Ordinal(ordinal) = &plan.target else {
-            let member = |run| MemberPlan { class: None, class_number: None, run, weight: 1.0 / runs };
-            return Ok(PlannedMembers { all: (1..=plan.runs).map(member).collect(), intercept: 0.0 });
-        };
-        let grades = Grades::read(source)?;
-        let (weights, intercept) = class_weights(ordinal, &grades)?;
+        let (weights, intercept) = class_weights(ordinal, grades)?;
         let mut all = Vec::new();
         for (number, (class, weight)) in grades.classes().zip(weights).enumerate() {
             let member = |run| MemberPlan {
                 class: Some(class),
                 class_number: Some(number),
                 run,
+                grade: None,
                 weight: weight / runs,
             };
             all.extend((1..=plan.runs).map(member));
         }
-        Ok(PlannedMembers { all, intercept })
+        Ok(PlannedMembers { all, intercept, groups: Vec::new() })
+    }
+
+    fn softmax(plan: &TrainingPlan, scores: &ClassScores, grades: &Grades) -> Result<Self> {
+        let scores = grades.scores(scores)?;
+        let (mut all, mut groups) = (Vec::new(), Vec::new());
+        for run in 1..=plan.runs {
+            groups.push(PartGroup {
+                name: if plan.runs > 1 { format!("run_{run}") } else { "classes".to_owned() },
+                first_part: all.len(),
+                parts: scores.len(),
+                link: Link::Softmax,
+                intercept: 0.0,
+                normalisation: Normalisation::None,
+                weight: 1.0 / f64::from(plan.runs),
+            });
+            let classes = grades.all().iter().zip(&scores).enumerate();
+            all.extend(classes.map(|(number, (grade, score))| MemberPlan {
+                class: None,
+                class_number: Some(number),
+                run,
+                grade: Some(*grade),
+                weight: *score,
+            }));
+        }
+        Ok(PlannedMembers { all, intercept: 0.0, groups })
+    }
+
+    /// Returns the class of a member that is coupled with others.
+    pub(super) fn coupled(&self, number: usize) -> Option<CoupledClass> {
+        let members = self.groups.iter().map(PartGroup::range).find(|members| members.contains(&number))?;
+        Some(CoupledClass { grade: self.all[number].grade?, members })
+    }
+
+    /// Returns the classes of a softmax in ascending order.
+    pub(super) fn coupled_classes(&self) -> impl Iterator<Item = CoupledClass> {
+        let first = self.groups.first().map_or(0..0, PartGroup::range);
+        first.filter_map(move |number| self.coupled(number))
     }
 
     /// Returns the classes in ascending order.
@@ -72,7 +123,8 @@ impl MemberPlan {
         Parameters { seed, ..stage.clone() }
     }
 
-    /// Returns the configuration with which this member's part of a stage can be trained by itself.
+    /// Returns the configuration with which this member's part of a stage can be trained by itself. The classes of a
+    /// softmax have that of their run.
     pub(super) fn configuration(&self, stage: &Parameters, plan: &TrainingPlan) -> String {
         let target = match self.class {
             Some(class) => Target::AtMost(class.at_most),
@@ -83,17 +135,18 @@ impl MemberPlan {
 
     /// Returns the role of this member's part in a stage.
     pub(super) fn role(&self, stage: u32) -> PartRole {
-        PartRole { stage, run: self.run, class: self.class }
+        PartRole { stage, run: self.run, class: self.class, grade: self.grade }
     }
 
     /// Returns whether a part belongs to this member, in any stage.
     pub(super) fn is_of(&self, part: &Part) -> bool {
-        part.role.is_some_and(|role| (role.run, role.class) == (self.run, self.class))
+        part.role.is_some_and(|role| (role.run, role.class, role.grade) == (self.run, self.class, self.grade))
     }
 
     /// Returns the name of this member's part in a stage.
     pub(super) fn name(&self, stage: u32, plan: &TrainingPlan) -> String {
         let class = self.class.map(|class| format!("at_most_{}", class.at_most));
+        let class = class.or(self.grade.map(|grade| format!("class_{grade}")));
         let stage = (plan.stages.len() > 1).then(|| format!("stage_{stage}"));
         let run = (plan.runs > 1).then(|| format!("run_{}", self.run));
         let words: Vec<String> = [stage, class, run].into_iter().flatten().collect();
@@ -109,7 +162,7 @@ mod tests {
     #[test]
     fn seeds_of_runs_differ_and_the_first_is_that_of_the_plan() {
         let plan = load(Some("rf"), None, &["seed=7".to_owned()]).unwrap();
-        let member = |run| MemberPlan { class: None, class_number: None, run, weight: 1.0 };
+        let member = |run| MemberPlan { class: None, class_number: None, run, grade: None, weight: 1.0 };
         let mut seeds: Vec<u64> = (1..=100).map(|run| member(run).parameters(plan.first()).seed).collect();
         assert_eq!(seeds[0], 7);
         assert!(seeds.iter().all(|seed| *seed < 1 << 53));
@@ -123,7 +176,7 @@ mod tests {
         let set = ["target=ordinal", "runs=3", "num_trees=5"].map(str::to_owned);
         let plan = load(Some("rf"), None, &set).unwrap();
         let class = Some(ClassBounds { at_most: 2, next: 3 });
-        let member = MemberPlan { class, class_number: Some(2), run: 3, weight: 1.0 };
+        let member = MemberPlan { class, class_number: Some(2), run: 3, grade: None, weight: 1.0 };
         let alone = TrainingPlan::from_toml(&member.configuration(plan.first(), &plan)).unwrap();
         assert_eq!((alone.target, alone.runs), (Target::AtMost(2), 1));
         assert_eq!(alone.stages, [member.parameters(plan.first())]);

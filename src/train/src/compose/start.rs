@@ -5,8 +5,10 @@ use crate::driver::TrainRequest;
 use planetree_base::error::Result;
 use planetree_data::dataset::KnownFeature;
 use planetree_data::source::LabelledData;
-use planetree_model::model::{ClassBounds, Combine, Model, ModelFeature, Origin, Part, TreeEnsemble};
-use planetree_model::predict::{known_features, part_values};
+use planetree_model::model::{
+    ClassBounds, Combine, Model, ModelFeature, Origin, Part, PartGroup, TreeEnsemble,
+};
+use planetree_model::predict::{known_features, part_values, scores_of};
 
 /// Returns the features of the start model, which select and order those of the data. `None` without a start model.
 pub(super) fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
@@ -39,25 +41,49 @@ pub(super) struct StartParts {
     /// The constant and the weights of the start model.
     intercept: f64,
     weights: Vec<f64>,
+    /// The start model as a whole, if its score is no plain sum of parts. `model` has none of its parts then.
+    grouped: Option<Model>,
+    /// The parts of the start model as those of the model in training.
+    of_start: Vec<Part>,
 }
 
 impl StartParts {
-    /// Collects the parts. `finished` has those of earlier stages.
-    pub(super) fn of(request: &TrainRequest, finished: &[Part], features: &[ModelFeature]) -> Self {
+    /// Collects the parts. `finished` has those of earlier stages, after those of the start model.
+    pub(super) fn of(request: &TrainRequest, finished: Vec<Part>, features: &[ModelFeature]) -> Self {
         let start = request.start.as_ref();
-        let of_start = || start.into_iter().flat_map(|start| &start.parts);
-        let own = finished.iter().filter(|part| part.role.is_some());
-        let parts = of_start().map(|part| Part { role: None, ..part.clone() }).chain(own.cloned()).collect();
+        let grouped = start.filter(|start| !start.groups.is_empty());
+        let summed = start.filter(|start| start.groups.is_empty());
+        let of_start = || summed.into_iter().flat_map(|start| &start.parts);
+        let (own, of_model): (Vec<Part>, Vec<Part>) =
+            finished.into_iter().partition(|part| part.role.is_some());
+        let parts = of_start().map(|part| Part { role: None, ..part.clone() }).chain(own).collect();
         StartParts {
-            model: scoring_model(0.0, parts, features),
-            intercept: start.map_or(0.0, |start| start.intercept),
+            model: scoring_model(0.0, parts, Vec::new(), features),
+            intercept: summed.map_or(0.0, |start| start.intercept),
             weights: of_start().map(|part| part.weight).collect(),
+            grouped: grouped.map(|start| {
+                scoring_model(start.intercept, start.parts.clone(), start.groups.clone(), features)
+            }),
+            of_start: of_model,
         }
     }
 
-    /// Returns the values of each part for all rows of a source; see [`values_on`].
+    /// Returns the finished parts as they were given.
+    pub(super) fn into_finished(mut self) -> Vec<Part> {
+        let own = self.model.parts.split_off(self.weights.len());
+        self.of_start.into_iter().chain(own).collect()
+    }
+
+    /// Returns the values of each part for all rows of a source; see [`values_on`]. The scores of a start model with groups
+    /// are the first values.
     pub(super) fn values(&self, source: &LabelledData) -> Result<Vec<Vec<f64>>> {
-        values_on(source, &self.model)
+        let mut values = Vec::new();
+        if let Some(start) = &self.grouped {
+            let scores = source.readers().map(|reader| scores_of(reader, start));
+            values.push(scores.collect::<Result<Vec<_>>>()?.concat());
+        }
+        values.extend(values_on(source, &self.model)?);
+        Ok(values)
     }
 
     /// Returns the scores of a member: the weighted parts of the start model, and its own parts with weight 1.
@@ -65,6 +91,8 @@ impl StartParts {
     pub(super) fn scores(&self, member: &MemberPlan, values: &[Vec<f64>], given: Option<&[f64]>) -> Vec<f64> {
         let rows = values.first().map(Vec::len).or(given.map(<[f64]>::len));
         let mut scores = vec![self.intercept; rows.unwrap_or(0)];
+        let (whole, values) = values.split_at(usize::from(self.grouped.is_some()).min(values.len()));
+        whole.iter().for_each(|start| add(&mut scores, 1.0, start));
         for (number, (part, values)) in self.model.parts.iter().zip(values).enumerate() {
             if let Some(weight) = self.weight(member, number, part) {
                 add(&mut scores, weight, values);
@@ -82,7 +110,11 @@ impl StartParts {
             let weight = self.weight(member, number, part)?;
             Some(Part { weight, ..part.clone() })
         });
-        scoring_model(self.intercept, parts.collect(), &self.model.features)
+        let (intercept, start, groups) = match &self.grouped {
+            Some(start) => (start.intercept, start.parts.clone(), start.groups.clone()),
+            None => (self.intercept, Vec::new(), Vec::new()),
+        };
+        scoring_model(intercept, start.into_iter().chain(parts).collect(), groups, &self.model.features)
     }
 
     /// Returns the weight of a part in the scores of a member; `None` if it is the part of another member.
@@ -108,10 +140,16 @@ fn add(scores: &mut [f64], weight: f64, values: &[f64]) {
     scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
 }
 
-fn scoring_model(intercept: f64, parts: Vec<Part>, features: &[ModelFeature]) -> Model {
+fn scoring_model(
+    intercept: f64,
+    parts: Vec<Part>,
+    groups: Vec<PartGroup>,
+    features: &[ModelFeature],
+) -> Model {
     Model {
         intercept,
         parts,
+        groups,
         features: features.to_vec(),
         configuration: String::new(),
         data: Vec::new(),

@@ -1,6 +1,8 @@
 //! What a parameter is: its names, range, default and help. Parsing, validation, printing and `train --help` all use
 //! these. The parameters themselves are listed in `sections/` and `learners/`.
 
+use super::foreign::foreign_answer;
+use super::plan_keys::PlanKey;
 use super::raw::RawParameters;
 use super::sections::{SECTIONS, Section};
 use super::value::ValueError;
@@ -145,6 +147,18 @@ const PRINTED: [&str; 52] = [
     "convention",
     "label_map",
 ];
+
+/// Returns whether a name is that of a parameter or of a key of training plans, or an alias.
+pub fn is_parameter(name: &str) -> bool {
+    Key::named(name).is_some() || PlanKey::named(name).is_some() || foreign_answer(name).is_some()
+}
+
+/// Returns whether a parameter says what is optimised.
+pub fn chooses_objective(name: &str) -> bool {
+    let chooses = ["objective", "ensemble", "criterion", "target"];
+    let canonical = Key::named(name).map_or(name, |key| key.name);
+    chooses.contains(&canonical)
+}
 
 /// A parameter and its section.
 #[derive(Clone, Copy)]

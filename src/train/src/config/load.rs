@@ -1,7 +1,6 @@
 //! Loads a training plan from a preset, a config file, `key=value` arguments and choices of a program. Later sources
 //! override earlier ones.
 
-use super::Parameters;
 use super::choice::Choice;
 use super::plan::TrainingPlan;
 use super::plan_keys::RawPlan;
@@ -9,6 +8,7 @@ use super::presets::{self, TrainPreset};
 use super::settings::TrainSettings;
 use super::source::{self, CommandSettings, ConfigDocument, PlanSetting, Setting, StageDocument};
 use super::value::ValueError;
+use super::{ObjectiveParameters, Parameters};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
@@ -86,25 +86,35 @@ impl Sources<'_> {
         for setting in self.preset.plan.iter().chain(&self.file.plan).chain(&self.command.plan) {
             setting.key.read(&setting.text, &mut raw).map_err(|fault| setting.fault(fault))?;
         }
+        let stages = self.stages()?;
+        let is_softmax = |stage: &Parameters| {
+            stage.boost().is_some_and(|boost| boost.objective == ObjectiveParameters::SoftmaxClasses)
+        };
+        let target = raw.target(stages.iter().any(is_softmax));
         let plan = TrainingPlan {
             runs: raw.runs,
-            target: raw.target().map_err(|key| self.needs_ordinal(key))?,
+            target: target.map_err(|key| self.needs_classes(key))?,
             stage_start: raw.stage_start,
-            stages: self.stages()?,
+            stages,
         };
         plan.check()
     }
 
-    /// Returns the error for a key that is only for `target=ordinal`.
-    fn needs_ordinal(&self, key: &str) -> Error {
+    /// Returns the error for a key of models of classes that the target does not use.
+    fn needs_classes(&self, key: &str) -> Error {
         let mut all = self.file.plan.iter().chain(&self.command.plan);
-        let remedy = "set target=ordinal, or remove it";
+        let (problem, remedy) = match key {
+            "class_weights" => ("only target=ordinal uses it", "set target=ordinal, or remove it"),
+            _ => (
+                "only models of classes use it",
+                "set target=ordinal or objective=softmax_classes, or remove it",
+            ),
+        };
         match all.rfind(|setting| setting.key.name == key) {
-            Some(setting) => setting.fault(ValueError {
-                problem: "only models of classes use it".to_owned(),
-                remedy: remedy.to_owned(),
-            }),
-            None => Error::usage(format_args!("{key}: only models of classes use it"), remedy),
+            Some(setting) => {
+                setting.fault(ValueError { problem: problem.to_owned(), remedy: remedy.to_owned() })
+            }
+            None => Error::usage(format_args!("{key}: {problem}"), remedy),
         }
     }
 

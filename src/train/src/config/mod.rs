@@ -9,9 +9,11 @@
 //! parameter is.
 
 mod choice;
+mod foreign;
 mod help;
 mod keys;
 mod learners;
+mod listing;
 mod load;
 mod parameters;
 mod plan;
@@ -27,7 +29,9 @@ mod words;
 pub use choice::{Choice, ValueKind, kind_of};
 pub use help::help_table;
 pub use help::wrap;
+pub use keys::{chooses_objective, is_parameter};
 pub use learners::*;
+pub use listing::{ListedKind, ListedParameter, listed_parameters};
 pub use load::{load, load_with};
 pub use parameters::Parameters;
 pub(crate) use plan::{ClassScores, ClassWeights, OrdinalTarget};

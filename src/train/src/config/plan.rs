@@ -1,7 +1,7 @@
 //! Training plans: models that are trained in stages, averaged over several runs, or made of one part per class.
 
-use super::Parameters;
 use super::plan_keys::PLAN_KEYS;
+use super::{BaseScore, CostParameters, LearnerParameters, Parameters};
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Metric};
 use std::fmt::Write;
@@ -29,6 +29,8 @@ pub enum Target {
     AtMost(i32),
     /// The probability of every grade, by one part per grade below the highest.
     Ordinal(OrdinalTarget),
+    /// The probability of every grade, by one part per grade (`objective=softmax_classes`). Has the scores of the grades.
+    Classes(ClassScores),
 }
 
 /// How a score is computed from the probabilities of the grades.
@@ -105,7 +107,7 @@ impl TrainingPlan {
     /// Returns the parameters if the plan trains a single part.
     pub fn only(&self) -> Option<&Parameters> {
         match self.stages.as_slice() {
-            [only] if self.runs == 1 && !matches!(self.target, Target::Ordinal(_)) => Some(only),
+            [only] if self.runs == 1 && !self.target.has_classes() => Some(only),
             _ => None,
         }
     }
@@ -118,6 +120,25 @@ impl TrainingPlan {
     /// Returns the metric that selects the rounds of the last stage.
     pub fn selection_metric(&self) -> Option<Metric> {
         self.stages.last()?.metrics.first().copied()
+    }
+
+    /// Returns the plan with the values that `cost_lambda` and `cost_batch` have if they are not set.
+    pub(crate) fn with_cost_values(&self) -> Self {
+        let mut plan = self.clone();
+        for stage in &mut plan.stages {
+            match &mut stage.learner {
+                LearnerParameters::Boost(boost) => {
+                    boost.tree.costs.lambda = Some(boost.tree.costs.lambda());
+                }
+                LearnerParameters::Forest(forest) => {
+                    let costs = forest.tree.costs;
+                    forest.tree.costs =
+                        CostParameters { lambda: Some(costs.lambda()), batch: Some(costs.batch()) };
+                }
+                _ => {}
+            }
+        }
+        plan
     }
 
     /// Formats the plan as TOML, in a fixed order. A plan with one stage has no `[[stage]]` table.
@@ -236,26 +257,56 @@ impl TrainingPlan {
     }
 
     fn check_target(&self) -> Result<()> {
-        if self.target == Target::Labels {
-            return Ok(());
+        match self.target {
+            Target::Labels => return Ok(()),
+            Target::Classes(_) => return self.check_softmax(),
+            Target::AtMost(_) | Target::Ordinal(_) => {}
         }
         for (number, stage) in (1..).zip(&self.stages) {
             let Some(refusal) = stage.learner.config().refuses_classes() else { continue };
             let stage = if self.stages.len() > 1 { format!(" in stage {number}") } else { String::new() };
             return Err(Error::usage(
-                format_args!("target = {}{stage}: {}", self.target.name(), refusal.problem),
+                format_args!("{}{stage}: {}", self.target.setting(), refusal.problem),
                 format_args!("{}, or remove target", refusal.remedy),
             ));
         }
         Ok(())
     }
+
+    /// Rejects what the classes of a softmax cannot be trained with.
+    fn check_softmax(&self) -> Result<()> {
+        let (problem, remedy) = match self.stages.as_slice() {
+            [only] if only.boost().is_some_and(|boost| matches!(boost.base_score, BaseScore::Feature(_))) => {
+                ("base_score is a feature, but every class has a score of its own", "remove base_score")
+            }
+            [_] => return Ok(()),
+            _ => (
+                "the classes are trained together, in a single stage",
+                "train one stage, or set another objective; target=ordinal has classes in all stages",
+            ),
+        };
+        Err(Error::usage(format_args!("{}: {problem}", self.target.setting()), remedy))
+    }
 }
 
 impl Target {
+    /// Returns whether there is a part per class.
+    pub fn has_classes(&self) -> bool {
+        matches!(self, Target::Ordinal(_) | Target::Classes(_))
+    }
+
+    /// Returns the setting that chooses the target, for messages.
+    pub fn setting(&self) -> String {
+        match self {
+            Target::Classes(_) => "objective = softmax_classes".to_owned(),
+            _ => format!("target = {}", self.name()),
+        }
+    }
+
     /// Returns the value of the key `target`.
     pub fn name(&self) -> String {
         match self {
-            Target::Labels => "labels".to_owned(),
+            Target::Labels | Target::Classes(_) => "labels".to_owned(),
             Target::AtMost(grade) => format!("at_most:{grade}"),
             Target::Ordinal(_) => "ordinal".to_owned(),
         }
@@ -265,7 +316,7 @@ impl Target {
     pub fn label(&self, label: f32) -> f32 {
         match self {
             Target::AtMost(grade) => f32::from(u8::from(f64::from(label) <= f64::from(*grade))),
-            Target::Labels | Target::Ordinal(_) => label,
+            Target::Labels | Target::Ordinal(_) | Target::Classes(_) => label,
         }
     }
 }

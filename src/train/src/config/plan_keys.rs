@@ -71,13 +71,16 @@ pub(super) static PLAN_KEYS: [PlanKey; 5] = [
             };
             Some(())
         },
-        print: |plan| (plan.target != Target::Labels).then(|| format!("\"{}\"", plan.target.name())),
+        print: |plan| match &plan.target {
+            Target::Labels | Target::Classes(_) => None,
+            target => Some(format!("\"{}\"", target.name())),
+        },
     },
     PlanKey {
         name: "class_scores",
         expected: "expected, square, exp2 or one number per grade such as 0,1,3,7,15",
         default: "expected",
-        help: "target=ordinal: score of each grade; a document's score is its expected value",
+        help: "target=ordinal, objective=softmax_classes: score of each grade; a document's score is its expected value",
         read: |plan, text| {
             plan.class_scores = Some(match text.to_ascii_lowercase().as_str() {
                 "expected" => ClassScores::Expected,
@@ -88,13 +91,13 @@ pub(super) static PLAN_KEYS: [PlanKey; 5] = [
             Some(())
         },
         print: |plan| match &plan.target {
-            Target::Ordinal(ordinal) => match &ordinal.scores {
+            Target::Ordinal(OrdinalTarget { scores, .. }) | Target::Classes(scores) => match scores {
                 ClassScores::Expected => None,
                 ClassScores::Square => Some("\"square\"".to_owned()),
                 ClassScores::Exp2 => Some("\"exp2\"".to_owned()),
                 ClassScores::List(list) => Some(format!("{list:?}")),
             },
-            _ => None,
+            Target::Labels | Target::AtMost(_) => None,
         },
     },
     PlanKey {
@@ -165,9 +168,14 @@ impl PlanKey {
 }
 
 impl RawPlan {
-    /// Returns the target. The error is the name of a key that needs `target=ordinal`.
-    pub(super) fn target(&self) -> Result<Target, &'static str> {
+    /// Returns the target. `is_softmax` says whether the objective is a classification of the grades. The error is the
+    /// name of a key that the target does not use.
+    pub(super) fn target(&self, is_softmax: bool) -> Result<Target, &'static str> {
         match self.target {
+            RawTarget::Labels if is_softmax => match self.class_weights {
+                Some(_) => Err("class_weights"),
+                None => Ok(Target::Classes(self.class_scores.clone().unwrap_or(ClassScores::Expected))),
+            },
             RawTarget::Ordinal => Ok(Target::Ordinal(OrdinalTarget {
                 scores: self.class_scores.clone().unwrap_or(ClassScores::Expected),
                 weights: self.class_weights.clone().unwrap_or(ClassWeights::Scores),

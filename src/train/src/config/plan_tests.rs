@@ -53,6 +53,24 @@ fn every_preset_of_the_paper_can_learn_classes() {
 }
 
 #[test]
+fn classes_of_a_softmax_follow_from_the_objective() {
+    let mcrank = plan("mcrank", &[]).unwrap();
+    assert_eq!(mcrank.target, Target::Classes(ClassScores::Expected));
+    assert!(mcrank.only().is_none());
+    let other =
+        plan("mart", &["objective=multiclass", "class_scores=exp2", "runs=2", "feature_fraction=0.5"]);
+    let other = other.unwrap();
+    assert_eq!((&other.target, other.runs), (&Target::Classes(ClassScores::Exp2), 2));
+    assert_eq!(TrainingPlan::from_toml(&other.to_toml()).unwrap(), other);
+    assert!(!other.to_toml().contains("target"), "{}", other.to_toml());
+    refused(plan("mcrank", &["class_weights=ols:train"]), "only target=ordinal uses it", "remove it");
+    refused(plan("mcrank", &["target=ordinal"]), "classes are learned by squared error", "objective=squared");
+    refused(plan("mcrank", &["target=at_most:1"]), "target = at_most:1: classes are learned", "");
+    refused(plan("mcrank", &["base_score=feature:f1"]), "objective = softmax_classes: base_score", "remove");
+    refused(plan("igbrt", &["stage.2.objective=softmax_classes"]), "in a single stage", "target=ordinal");
+}
+
+#[test]
 fn settings_reach_a_stage_or_all_of_them() {
     let set = ["stage.1.num_trees=7", "stage.2.eta=0.5", "seed=3", "metric=err", "start_scores=oob"];
     let plan = plan("igbrt", &set).unwrap();

@@ -20,7 +20,7 @@ pub struct TrainPreset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 30] = [
+const TEXTS: [(&str, &str); 34] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("pgbrt-grouped", include_str!("presets/pgbrt-grouped.toml")),
@@ -31,6 +31,7 @@ const TEXTS: [(&str, &str); 30] = [
     ("igbrt", include_str!("presets/igbrt.toml")),
     ("bagboost", include_str!("presets/bagboost.toml")),
     ("mart", include_str!("presets/mart.toml")),
+    ("mcrank", include_str!("presets/mcrank.toml")),
     ("lambdamart", include_str!("presets/lambdamart.toml")),
     ("lambdamart-paper", include_str!("presets/lambdamart-paper.toml")),
     ("lambdamart-err", include_str!("presets/lambdamart-err.toml")),
@@ -51,6 +52,9 @@ const TEXTS: [(&str, &str); 30] = [
     ("adarank", include_str!("presets/adarank.toml")),
     ("adarank-map", include_str!("presets/adarank-map.toml")),
     ("rankboost", include_str!("presets/rankboost.toml")),
+    ("ranknet-net", include_str!("presets/ranknet-net.toml")),
+    ("lambdarank-net", include_str!("presets/lambdarank-net.toml")),
+    ("listnet", include_str!("presets/listnet.toml")),
 ];
 
 const OTHERS: [&str; 2] = ["description", "paper"];

@@ -1,7 +1,7 @@
 //! Holds the values of all parameters as they were parsed, by section. [`Parameters`] contains only those of the chosen
 //! learner.
 
-use super::learners::{LEARNERS, LearnerSpec, RawBoost, RawForest};
+use super::learners::{LEARNERS, LearnerSpec, RawBoost, RawForest, RawNet, RawSvm};
 use super::sections::{RawCandidates, RawListwise, RawObjective, RawRanking, blank_shared, blank_tree};
 use super::{Parameters, TreeParameters, keys};
 use planetree_model::model::FeatureNormalisation;
@@ -25,10 +25,14 @@ pub struct RawParameters {
     pub forest: RawForest,
     /// Parameters of listwise trees.
     pub listwise: RawListwise,
-    /// How linear models normalise features.
+    /// How linear models and nets normalise features.
     pub normalisation: FeatureNormalisation,
-    /// Weight of the loss of SVMs; `None` to search it.
-    pub svm_c: Option<f64>,
+    /// Shrinkage factor of trees, or size of the steps of nets.
+    pub learning_rate: f64,
+    /// Parameters of nets.
+    pub net: RawNet,
+    /// Parameters of SVMs.
+    pub svm: RawSvm,
     /// Parameters of learners that optimise a ranking metric.
     pub ranking: RawRanking,
 }
@@ -46,7 +50,9 @@ impl Default for RawParameters {
             forest: RawForest::default(),
             listwise: RawListwise::default(),
             normalisation: FeatureNormalisation::None,
-            svm_c: None,
+            learning_rate: 0.0,
+            net: RawNet::default(),
+            svm: RawSvm::default(),
             ranking: RawRanking::default(),
         }
     }

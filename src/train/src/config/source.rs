@@ -1,5 +1,6 @@
 //! Reads settings from TOML and from the command line. Each setting keeps its location for error messages.
 
+use super::foreign::foreign_answer;
 use super::keys::{Key, keys};
 use super::plan_keys::{PLAN_KEYS, PlanKey};
 use super::value::ValueError;
@@ -232,6 +233,9 @@ pub(super) fn read_command(set: &[String]) -> Result<CommandSettings> {
 /// Finds a parameter by name or alias. If there is none, the error message begins with `place`.
 pub(super) fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
+        if let Some(answer) = foreign_answer(written) {
+            return Error::usage(format_args!("{place}planetree has no parameter {written:?}"), answer);
+        }
         let names = keys().flat_map(Key::names).chain(PLAN_KEYS.iter().map(|key| key.name));
         let mut suggestions = suggest::nearest(written, names);
         suggestions.dedup_by_key(|name| Key::named(name).map_or(*name, |key| key.name));

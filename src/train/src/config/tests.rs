@@ -67,7 +67,11 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
         "normalise_features" => ("zscore", "\"z\""),
+        "hidden_layers" => ("32,16", "\"32,16\""),
+        "activation" => ("sigmoid", "\"logistic\""),
+        "optimiser" => ("SGD", "\"sgd\""),
         "svm_c" => ("2", "2.0"),
+        "cost_lambda" => ("0.5", "0.5"),
         "train_metric" => ("MAP", "\"map\""),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
         "lambda_metric" => ("ERR", "\"err\""),
@@ -90,7 +94,7 @@ fn every_parameter_can_be_set_under_every_name() {
     for key in keys().filter(|key| !matches!(key.kind, KeyKind::Agreed { .. } | KeyKind::QueryFraction)) {
         let (value, printed) = another_value(key);
         let preset = match key.name {
-            "criterion" | "tree_strength" | "redraw_features" => "rf",
+            "criterion" | "tree_strength" | "redraw_features" | "cost_batch" => "rf",
             "bootstrap" | "pairs_per_document" | "listwise_levels" | "leaf_score" => "rf-point",
             "leaf_order"
             | "listwise_discount"
@@ -98,7 +102,9 @@ fn every_parameter_can_be_set_under_every_name() {
             | "listwise_metric"
             | "queries_per_node" => "rf-list",
             "normalise_features" => "linear",
-            "svm_c" => "ranksvm",
+            "hidden_layers" | "activation" | "optimiser" | "batch_queries" | "restarts" => "ranknet-net",
+            "svm_c" | "svm_tolerance" => "ranksvm",
+            "undersample" => "svm",
             "train_metric" | "tolerance" | "max_repeats" => "adarank",
             "line_steps" => "coordinate-ascent",
             "value_groups" | "workers" => "pgbrt",
@@ -141,11 +147,7 @@ fn presets_have_the_settings_of_their_papers() {
         (Candidates::Static, 250, Some(5))
     );
     assert_eq!(
-        (
-            raw(&planet).boost.learning_rate,
-            raw(&planet).candidates.max_bin,
-            raw(&planet).tree.min_data_in_leaf
-        ),
+        (raw(&planet).learning_rate, raw(&planet).candidates.max_bin, raw(&planet).tree.min_data_in_leaf),
         (0.06, 255, 20)
     );
     assert_eq!(
@@ -172,7 +174,7 @@ fn presets_have_the_settings_of_their_papers() {
         (Candidates::Exact, 0, 0)
     );
     assert_eq!(
-        (raw(&gbrt).shared.num_trees, raw(&gbrt).tree.max_depth, raw(&gbrt).boost.learning_rate),
+        (raw(&gbrt).shared.num_trees, raw(&gbrt).tree.max_depth, raw(&gbrt).learning_rate),
         (1000, Some(3), 0.1)
     );
     assert_eq!(raw(&gbrt).boost.base_score, BaseScore::Constant(0.0));
@@ -222,8 +224,8 @@ fn presets_have_the_settings_of_their_papers() {
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, svm, ranksvm, coordinate-ascent, adarank, adarank-map, rankboost",
+        "the presets are planet, pgbrt, pgbrt-grouped, gbrt, sgbrt, ksgbrt, avg-ksgbrt, igbrt, bagboost, mart, mcrank, lambdamart, lambdamart-paper, lambdamart-err, ranknet, gbrank, xendcg, \
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid, linear, logistic, svm, ranksvm, coordinate-ascent, adarank, adarank-map, rankboost, ranknet-net, lambdarank-net, listnet",
     );
 }
 
@@ -231,7 +233,7 @@ fn presets_have_the_settings_of_their_papers() {
 fn later_sources_replace_earlier_ones() {
     let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
     let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
-    assert_eq!((parameters.num_trees, raw(&parameters).boost.learning_rate, parameters.seed), (9, 0.5, 16));
+    assert_eq!((parameters.num_trees, raw(&parameters).learning_rate, parameters.seed), (9, 0.5, 16));
     assert_eq!(
         (raw(&parameters).candidates.kind, parameters.tree().unwrap().max_depth),
         (Candidates::Exact, Some(3))
@@ -253,7 +255,7 @@ fn two_aliases_of_one_parameter_in_one_source_are_rejected() {
         with_file("trees = 5\nnum_trees = 6\n", &[]),
         "train.toml:2:1: num_trees = 6: num_trees is set twice, first as trees",
         "set num_trees once; its names are num_trees, num_iterations, n_estimators, num_boost_round, num_round, \
-         num_rounds, n_iter, iterations, num_iteration, nrounds, trees",
+         num_rounds, n_iter, iterations, num_iteration, nrounds, trees, epochs",
     );
     assert_eq!(with_file("trees = 5\n", &["num_trees=6"]).unwrap().num_trees, 6);
 }
@@ -425,11 +427,7 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     // User settings override the preset.
     let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
     assert_eq!(
-        (
-            raw(&bagged).candidates.kind,
-            raw(&bagged).boost.learning_rate,
-            raw(&bagged).candidates.value_groups
-        ),
+        (raw(&bagged).candidates.kind, raw(&bagged).learning_rate, raw(&bagged).candidates.value_groups),
         (Candidates::Static, 1.0, 0)
     );
     assert_eq!(
@@ -589,7 +587,7 @@ fn parameters_of_svms_are_checked() {
     let given = with_preset("svm", &["svm_c=0.5", "relevant_from=2"]).unwrap();
     assert_eq!((given.num_trees, given.early_stopping_rounds), (1, None));
     let expected = LinearParameters {
-        loss: LinearLoss::Hinge { relevant_from: 2.0 },
+        loss: LinearLoss::Hinge { relevant_from: 2.0, undersample: None },
         normalisation: FeatureNormalisation::Query,
         penalty: LinearPenalty::Cost(Some(0.5)),
     };
@@ -621,6 +619,21 @@ fn parameters_of_svms_are_checked() {
         "remove it, or set ensemble=svm",
     );
     assert!(with_preset("ranksvm", &["relevant_from=2"]).is_err(), "pairs are of all labels");
+    refused(
+        with_preset("ranksvm", &["undersample=1"]),
+        "--set undersample=1: a ranking SVM does not use undersample",
+        "remove it, or set ensemble=svm",
+    );
+    refused(
+        with_preset("svm", &["svm_tolerance=0.1"]),
+        "--set svm_tolerance=0.1: an SVM does not use svm_tolerance",
+        "remove it, or set ensemble=ranksvm",
+    );
+    let sampled = with_preset("svm", &["svm_c=1", "undersample=2.5"]).unwrap();
+    let LearnerParameters::Linear(parameters) = &sampled.learner else { panic!("the learner is linear") };
+    assert_eq!(parameters.loss, LinearLoss::Hinge { relevant_from: 1.0, undersample: Some(2.5) });
+    assert!(sampled.learner.config().draws() && !given.learner.config().draws());
+    assert_eq!(Parameters::from_toml(&sampled.to_toml()).unwrap(), sampled);
     let plan = TrainingPlan::from(auto.clone());
     refused(
         plan.check_validation(false).map(|()| auto),
@@ -628,6 +641,41 @@ fn parameters_of_svms_are_checked() {
         "add one with --valid, or set svm_c=1, for example",
     );
     assert!(plan.check_validation(true).is_ok());
+}
+
+#[test]
+fn parameters_of_nets_are_checked() {
+    let net = with_preset("lambdarank-net", &["hidden_layers=32,16", "batch_queries=0", "epochs=7"]).unwrap();
+    let LearnerParameters::Net(parameters) = &net.learner else { panic!("the learner is a net") };
+    assert_eq!((net.num_trees, &parameters.hidden[..], parameters.batch_queries), (7, &[32, 16][..], None));
+    assert!(net.tree().is_none() && net.boost().is_none() && net.forest().is_none());
+    for preset in ["ranknet-net", "lambdarank-net", "listnet"] {
+        let parameters = with_preset(preset, &["lambda_l2=0.5"]).unwrap();
+        assert_eq!(Parameters::from_toml(&parameters.to_toml()).unwrap(), parameters);
+    }
+    for value in ["none", "0"] {
+        let linear = with_preset("ranknet-net", &[&format!("hidden_layers={value}")]).unwrap();
+        assert!(raw(&linear).net.hidden.is_empty());
+    }
+    let expected = "none, or the sizes of at most 8 layers such as 10 or 32,16, each from 1 to 4096";
+    for value in ["0,3", "4097", "-1", "3,,4", "x", "1,1,1,1,1,1,1,1,1"] {
+        refused(
+            with_preset("ranknet-net", &[&format!("hidden_layers={value}")]),
+            &format!("--set hidden_layers={value}: expected {expected}"),
+            "the default is 10",
+        );
+    }
+    refused(
+        with_preset("ranknet-net", &["objective=rankboost"]),
+        "--set objective=rankboost: a net has no objective rankboost",
+        "set objective=ranknet or objective=lambdarank or objective=listnet or objective=xendcg or objective=gbrank or \
+         objective=squared or objective=logistic or objective=query_rmse, or ensemble=boost",
+    );
+    refused(
+        with_preset("ranknet-net", &["unbiased=true"]),
+        "--set unbiased=true: a net does not correct for position bias",
+        "remove it, or set ensemble=boost",
+    );
 }
 
 #[test]
@@ -764,6 +812,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         Just(MissingPolicy::Low),
         Just(MissingPolicy::High),
         Just(MissingPolicy::Learned),
+        Just(MissingPolicy::Branch),
     ];
     let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();
     let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
@@ -802,7 +851,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         raw.boost.min_sum_hessian = if bags { 0.0 } else { reals.1 };
         raw.candidates.kind = kinds.0;
         raw.shared.num_trees = numbers.0;
-        raw.boost.learning_rate = if bags { 1.0 } else { numbers.1 };
+        raw.learning_rate = if bags { 1.0 } else { numbers.1 };
         raw.tree.max_depth = (numbers.2 > 0).then_some(numbers.2);
         raw.boost.num_leaves = (!bags && numbers.2 % 2 == 0).then_some(numbers.3);
         raw.tree.min_data_in_leaf = numbers.4;

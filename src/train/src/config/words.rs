@@ -1,5 +1,7 @@
 //! Converts between the variants of enumerations and the names that users write.
 
+use super::raw::RawParameters;
+
 /// An enumeration whose variants have names.
 pub(super) trait NamedEnum: Copy + PartialEq + 'static {
     /// All variants with their names.
@@ -22,8 +24,8 @@ pub(super) trait NamedEnum: Copy + PartialEq + 'static {
     }
 }
 
-/// Returns the names of all variants.
-pub(super) fn names<W: NamedEnum>() -> Vec<&'static str> {
+/// Returns the names of all variants of the enumeration that a function reads.
+pub(super) fn names_of<W: NamedEnum>(_field: fn(&RawParameters) -> W) -> Vec<&'static str> {
     W::ALL.iter().map(|(name, _)| *name).collect()
 }
 
@@ -37,3 +39,15 @@ pub(super) fn choose<W: NamedEnum>(choice: &mut W, text: &str) -> bool {
         None => false,
     }
 }
+
+/// Returns the kind of a parameter that is an enumeration, given its field in [`RawParameters`].
+macro_rules! word {
+    ($($field:ident).+) => {
+        $crate::config::keys::KeyKind::Word {
+            words: || $crate::config::words::names_of(|raw| raw.$($field).+),
+            set: |raw, text| $crate::config::words::choose(&mut raw.$($field).+, text),
+            get: |raw| $crate::config::words::NamedEnum::name(raw.$($field).+),
+        }
+    };
+}
+pub(super) use word;

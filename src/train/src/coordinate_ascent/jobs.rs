@@ -1,7 +1,8 @@
 //! The jobs of Coordinate Ascent: the metric for some weights, and for many weights of one feature.
 
 use super::scan::{Line, ScanBuffers};
-use crate::linear::{FixedSums, LinearRows, RankingRows, RankingTarget, ShareMeans, linear_job};
+use crate::jobs::SharedMeans;
+use crate::linear::{FixedSums, LinearRows, RankingRows, RankingTarget, linear_job};
 use planetree_base::error::Result;
 use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
@@ -26,7 +27,7 @@ pub struct RankedTotals {
     /// Number of queries that count.
     pub counted: u64,
     /// The metrics to log.
-    pub means: ShareMeans,
+    pub means: SharedMeans,
 }
 
 /// Adds up the metric of all queries for many weights of one feature.
@@ -60,7 +61,7 @@ impl RankWeights {
                 counted += 1;
             }
         }
-        Ok(RankedTotals { sum, counted, means: ShareMeans::new(&ranking.means(&self.weights)) })
+        Ok(RankedTotals { sum, counted, means: SharedMeans::of(&ranking.means(&self.weights)) })
     }
 }
 
@@ -92,7 +93,7 @@ impl CoordinateScan {
 
 impl Partial for RankedTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.append(other.means);
+        self.means.merge(other.means)?;
         self.counted += other.counted;
         if self.sum.add_all(&other.sum) { Ok(()) } else { Err(malformed()) }
     }

@@ -2,18 +2,16 @@
 //! far.
 
 use super::search::{EvaluatedWeights, equal_weights, evaluate, restart};
-use crate::config::{CoordinateAscentParameters, CoordinateAscentSettings, LearnerParameters};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
-use crate::linear::{
-    LinearAlgorithm, LinearLearner, RANKING_BYTES_PER_ROW, RankerKind, RankingProblem, problem, undefined,
-};
+use crate::config::{CoordinateAscentOptions, CoordinateAscentSettings, LearnerParameters, MetricRanker};
+use crate::driver::TrainRequest;
+use crate::linear::{LinearAlgorithm, MetricAlgorithm, RankingProblem, undefined};
 use planetree_base::error::Result;
 use planetree_metric::Mean;
-use planetree_model::model::{LinearFunction, PartFamily};
+use planetree_model::model::LinearFunction;
 use std::borrow::Cow;
 
 /// Coordinate Ascent, restart by restart.
-struct CoordinateAscent<'a> {
+pub(crate) struct CoordinateAscent<'a> {
     request: &'a TrainRequest,
     settings: &'a CoordinateAscentSettings,
     problem: RankingProblem<'a>,
@@ -23,31 +21,20 @@ struct CoordinateAscent<'a> {
     best: Option<EvaluatedWeights>,
 }
 
-impl PartSettings for CoordinateAscentSettings {
-    fn learner<'a>(
-        &'a self,
-        context: &StageContext<'a>,
-        input: &'a MemberInput,
-        start: Option<StartScores>,
-        observer: &mut dyn Observer,
-    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
-        let CoordinateAscentParameters { metric, normalisation, .. } = self.learner;
-        let kind = RankerKind { name: "Coordinate Ascent", metric, normalisation };
-        let parameters = LearnerParameters::CoordinateAscent(self.learner.clone());
-        let (problem, validation) = problem(&kind, context, self, parameters, (input, start), observer)?;
+impl MetricAlgorithm for CoordinateAscentOptions {
+    type Algorithm<'a> = CoordinateAscent<'a>;
+
+    fn parameters(settings: MetricRanker<Self>) -> LearnerParameters {
+        LearnerParameters::CoordinateAscent(settings)
+    }
+
+    fn algorithm<'a>(
+        settings: &'a CoordinateAscentSettings,
+        request: &'a TrainRequest,
+        problem: RankingProblem<'a>,
+    ) -> CoordinateAscent<'a> {
         let start = equal_weights(problem.features());
-        let algorithm =
-            CoordinateAscent { request: context.request, settings: self, problem, start, best: None };
-        let part = PartFamily::Linear(algorithm.function().into_owned());
-        Ok((part, Box::new(LinearLearner { algorithm, validation })))
-    }
-
-    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
-        members * RANKING_BYTES_PER_ROW
-    }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
+        CoordinateAscent { request, settings, problem, start, best: None }
     }
 }
 

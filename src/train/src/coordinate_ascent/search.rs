@@ -25,8 +25,7 @@ pub(super) struct EvaluatedWeights {
 pub(super) fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>) -> Result<EvaluatedWeights> {
     let job = RankWeights { target: problem.target.clone(), weights };
     let totals = problem.jobs.run(&job)?;
-    let mut means = problem.metrics.clone();
-    totals.means.add_to(&mut means)?;
+    let means = totals.means.total(&problem.metrics)?;
     let value = totals.sum.value(0, problem.target.scale()) / totals.counted as f64;
     Ok(EvaluatedWeights { weights: job.weights, value, counted: totals.counted, means })
 }
@@ -47,7 +46,7 @@ pub(super) fn restart(
     for sweep in 0u64.. {
         let mut weights = now.weights.clone();
         for feature in shuffled(problem.features(), &[seed, u64::from(number), sweep]) {
-            search_line(problem, parameters.line_steps, feature, &mut weights)?;
+            search_line(problem, parameters.own.line_steps, feature, &mut weights)?;
         }
         // Dividing the weights can break ties in another way, so the gain is that of the weights as they are now.
         let next = evaluate(problem, weights)?;

@@ -2,9 +2,10 @@
 
 use super::jobs::{CoordinateScan, ScanTotals};
 use super::search::{equal_weights, evaluate, restart, trials};
-use crate::config::CoordinateAscentParameters;
-use crate::fixtures::documents;
+use crate::config::{CoordinateAscentOptions, CoordinateAscentParameters};
+use crate::fixtures::{dataset, documents, request, resumed};
 use crate::linear::ranker_fixtures::{NaiveQueries, WEIGHTED, problem, source};
+use crate::{Silent, train};
 use planetree_base::random::Stream;
 use planetree_model::model::FeatureNormalisation;
 
@@ -13,7 +14,7 @@ fn parameters(metric: &str) -> CoordinateAscentParameters {
         metric: metric.parse().unwrap(),
         normalisation: FeatureNormalisation::Query,
         tolerance: 0.001,
-        line_steps: 25,
+        own: CoordinateAscentOptions { line_steps: 25 },
     }
 }
 
@@ -85,7 +86,7 @@ fn slow_twin(
         for feature in order {
             let (mut best, mut best_value) = (weights[feature], queries.mean(&weights));
             let first = f64::max(0.001, 0.05 * weights[feature].abs());
-            let steps = (1..=parameters.line_steps).map(|step| first * (2f64.powi(step as i32) - 1.0));
+            let steps = (1..=parameters.own.line_steps).map(|step| first * (2f64.powi(step as i32) - 1.0));
             let steps: Vec<f64> = steps.collect();
             let up = steps.iter().map(|step| weights[feature] + step);
             let down = steps.iter().map(|step| weights[feature] - step);
@@ -153,4 +154,32 @@ fn partitions_threads_and_streaming_change_no_bit() {
     for (partition_rows, threads, is_streamed) in [(7, 1, false), (7, 3, false), (30, 2, true)] {
         assert_eq!(weights(partition_rows, threads, is_streamed), expected);
     }
+}
+
+/// The best restart is among the first ones, so a resumed run that forgot it would keep a worse one.
+#[test]
+fn a_resumed_training_keeps_the_best_restart() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(24, 60), 30);
+    let model = |set: &[&str]| train(&request(&data, "coordinate-ascent", set), &mut Silent).unwrap().model;
+    let rounds = |count: u32, seed: u32| [format!("num_trees={count}"), format!("seed={seed}")];
+    let of = |count: u32, seed: u32| {
+        let set = rounds(count, seed);
+        model(&[&set[0], &set[1]])
+    };
+    let seed = (0..20).find(|seed| of(2, *seed).parts == of(1, *seed).parts);
+    let seed = seed.expect("one of 20 seeds has its best restart first");
+    let set = rounds(2, seed);
+    let whole = of(2, seed);
+    let found = resumed(room.path(), &data, "coordinate-ascent", &[&set[0], &set[1]], 1);
+    assert_eq!(found, whole);
+    // The second restart alone is another one.
+    let source = planetree_data::source::LabelledData::open(&data, None).unwrap();
+    let problem = problem(&source, "ndcg@10", "planetree", false);
+    let second = restart(&problem, &parameters("ndcg@10"), u64::from(seed), 2).unwrap();
+    let planetree_model::model::PartFamily::Linear(function) = &whole.parts[0].family else {
+        panic!("the part is linear")
+    };
+    let weights: Vec<f64> = function.terms[..WEIGHTED].iter().map(|term| term.weight).collect();
+    assert_ne!(second.weights, weights);
 }

@@ -2,6 +2,7 @@
 
 use super::TrainRequest;
 use super::boost_worker::BoostWorker;
+use super::coupling::{CoupledClass, SoftmaxGroup};
 use super::grower::TreeGrower;
 use crate::bins::BinnedData;
 use crate::config::{BoostSettings, ForestSettings, Parameters};
@@ -58,6 +59,8 @@ pub struct RemotePart<'a, S> {
     pub data: &'a Arc<BinnedData>,
     /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
     pub at_most: Option<i32>,
+    /// The class that the part learns, if it is coupled with others by a softmax.
+    pub coupled: Option<&'a CoupledClass>,
     /// The scores before the first round.
     pub start: RemoteStart,
 }
@@ -82,6 +85,8 @@ pub struct Combination {
     pub intercept: f64,
     /// The weight of each part.
     pub weights: Vec<f64>,
+    /// The parts that are coupled by a softmax.
+    pub groups: Vec<SoftmaxGroup>,
 }
 
 /// A histogram cell that backends support.

@@ -14,6 +14,15 @@ pub trait BoostWorker<C: Cell>: RowStore<C> + Send {
     /// Computes the gradients that the tree of a round is fitted to, and returns their summary.
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary>;
 
+    /// Sets the scores that gradients are computed from in place of the current scores: log odds against the classes that
+    /// the part is coupled with.
+    fn set_odds(&mut self, _odds: Scores) {}
+
+    /// Brings the scores of all rows up to date, so that coupled parts can use them. Workers in this process always are.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Starts a tree whose root holds all rows, or the rows sampled for this tree.
     fn start_tree(&mut self, start: &TreeStart) -> Result<()>;
 

@@ -7,6 +7,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_model::model::{DatasetRecord, Model, ModelFeature, Normalisation, Part, PartFamily};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const STATE: &str = "planetree.checkpoint";
@@ -45,6 +46,9 @@ pub(super) struct CheckpointState {
     /// model, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best: Vec<usize>,
+    /// What the learners of the stage need besides their parts, by part. Empty if they need nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<Option<Value>>,
     /// The log so far.
     pub log: Vec<LogEntry>,
 }

@@ -1,8 +1,8 @@
 //! A grown tree of a forest in a compact representation, which can route rows and can be converted to a model tree.
 
-use crate::bins::Binning;
+use crate::bins::{Binning, MissingBranch};
 use crate::tree::split_of_model;
-use planetree_model::model::{Branch, Node, Split, Tree};
+use planetree_model::model::{Node, Split, Tree};
 use serde::{Deserialize, Serialize};
 
 /// The split of a node.
@@ -14,9 +14,9 @@ pub struct ForestSplit {
     pub code: u32,
     /// Rows with at most this value go left. These are the same rows as those selected by `code`.
     pub threshold: f32,
-    /// Whether missing values go left.
-    pub missing_left: bool,
-    /// Index of the left child. The right child follows it.
+    /// Where missing values go.
+    pub missing: MissingBranch,
+    /// Index of the left child. The other children follow it.
     pub left: u32,
     /// How much the split improves the criterion.
     pub gain: f64,
@@ -49,12 +49,12 @@ impl ForestTree {
         self.nodes.len() as u32 - 1
     }
 
-    /// Returns whether every parent precedes its children and both children exist.
+    /// Returns whether every parent precedes its children and all children exist.
     pub fn is_valid(&self) -> bool {
         let splits = self.nodes.iter().enumerate().filter_map(|(place, node)| Some((place, node.split?)));
         splits.into_iter().all(|(node, split)| {
             let left = split.left as usize;
-            left > node && left < self.nodes.len().saturating_sub(1)
+            left > node && left <= self.nodes.len().saturating_sub(split.missing.children())
         })
     }
 
@@ -64,14 +64,17 @@ impl ForestTree {
             depth: node.depth,
             value: node.value,
             cover: node.cover,
-            split: node.split.map(|split| Split {
-                feature: split.feature,
-                threshold: split.threshold,
-                missing: if split.missing_left { Branch::Left } else { Branch::Right },
-                left: split.left,
-                right: split.left + 1,
-                middle: None,
-                gain: split.gain,
+            split: node.split.map(|split| {
+                let (missing, middle) = split.missing.to_model(split.left);
+                Split {
+                    feature: split.feature,
+                    threshold: split.threshold,
+                    missing,
+                    left: split.left,
+                    right: split.left + 1,
+                    middle,
+                    gain: split.gain,
+                }
             }),
         });
         Tree { nodes: nodes.collect() }
@@ -88,7 +91,7 @@ impl ForestTree {
                         feature: found.feature,
                         code: found.code,
                         threshold: found.threshold,
-                        missing_left: found.missing_left,
+                        missing: found.missing,
                         left: split.left,
                         gain: found.gain,
                     })

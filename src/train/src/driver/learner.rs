@@ -6,6 +6,7 @@ use super::strength::TreeStrength;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
 use planetree_model::model::{PartFamily, Tree};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// Trains one part of a model, round by round. The driver trains the parts of a stage side by side.
@@ -13,8 +14,26 @@ pub trait Learner: Send {
     /// Restores the scores of all rows after the rounds of a checkpoint, in which the part was `part`.
     fn replay(&mut self, part: &PartFamily, meter: &dyn Meter) -> Result<()>;
 
+    /// Returns what a resumed run needs besides the part, for a checkpoint after a round. It is the last finished round, or
+    /// the one before it if another part of the stage was interrupted. `None` if the part is enough.
+    fn state(&self, _round: u32) -> Option<Value> {
+        None
+    }
+
+    /// Restores the result of [`Learner::state`] of a checkpoint. Called after [`Learner::replay`].
+    fn restore(&mut self, _state: &Value) -> Result<()> {
+        Ok(())
+    }
+
     /// Called once, before the first round of this run.
     fn start(&mut self, round: u32) -> Result<()>;
+
+    /// Computes the gradients of a round for a part that is coupled with others by a softmax. Called before every round,
+    /// after the previous round of all parts. `odds` has the log odds of the part against the others for all training
+    /// rows, if this process has the scores.
+    fn couple(&mut self, _round: u32, _odds: Option<Scores>) -> Result<()> {
+        Ok(())
+    }
 
     /// Trains a round and adds it to the scores of all rows. Returns `None` if the part cannot be improved, now or in
     /// later rounds.

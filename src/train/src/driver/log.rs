@@ -74,6 +74,24 @@ impl BestRound {
     }
 }
 
+/// Returns warnings about metrics whose values in the log are all NaN, because they are undefined for a split.
+pub(super) fn undefined_metrics(log: &[LogEntry]) -> Vec<String> {
+    let same = |one: &LogEntry, other: &LogEntry| one.split == other.split && one.metric == other.metric;
+    let mut warnings = Vec::new();
+    for (place, entry) in log.iter().enumerate() {
+        let is_first = !log[..place].iter().any(|earlier| same(earlier, entry));
+        if !entry.value.is_nan()
+            || !is_first
+            || log.iter().any(|other| same(other, entry) && !other.value.is_nan())
+        {
+            continue;
+        }
+        let why = entry.metric.parse::<Metric>().map_or("it is undefined", |metric| metric.why_undefined());
+        warnings.push(format!("{} of {} is NaN in the log: {why}", entry.metric, entry.split));
+    }
+    warnings
+}
+
 fn first_stage() -> u32 {
     1
 }

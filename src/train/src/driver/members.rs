@@ -3,6 +3,7 @@
 
 use super::backend::{Backend, Combination};
 use super::class_fit::{ClassFit, PartWeights};
+use super::coupling::{SoftmaxGroup, expected_values, odds_of_classes};
 use super::learner::{Learner, PartUpdate};
 use super::log::LogValue;
 use super::metrics::Metrics;
@@ -13,6 +14,7 @@ use planetree_base::storage::interrupt;
 use planetree_data::source::LabelledRows;
 use planetree_model::model::{Part, PartFamily};
 use rayon::prelude::*;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -37,6 +39,8 @@ pub struct Members<'a> {
     training: Option<TrainingRows<'a>>,
     /// How the weights of the parts are fitted after every round. `None` if the parts have fixed weights.
     fit: Option<ClassFit<'a>>,
+    /// The parts that are coupled by a softmax. If there are any, all parts are.
+    groups: Vec<SoftmaxGroup>,
 }
 
 /// Rows that the parts have scores of.
@@ -73,12 +77,17 @@ impl<'a> Members<'a> {
         training: Option<TrainingRows<'a>>,
     ) -> Self {
         let (ended, best) = (vec![false; all.len()], all.iter().map(|_| None).collect());
-        Members { all, ended, best, intercept, validation, training, fit: None }
+        Members { all, ended, best, intercept, validation, training, fit: None, groups: Vec::new() }
     }
 
     /// Sets how the weights of the parts are fitted after every round.
     pub fn with_fit(self, fit: Option<ClassFit<'a>>) -> Self {
         Members { fit, ..self }
+    }
+
+    /// Sets the parts that are coupled by a softmax.
+    pub fn with_groups(self, groups: Vec<SoftmaxGroup>) -> Self {
+        Members { groups, ..self }
     }
 
     /// Returns the parts before the first round.
@@ -101,6 +110,12 @@ impl<'a> Members<'a> {
         self.all.iter_mut().map(|member| &mut member.learner)
     }
 
+    /// Returns what the learners need besides their parts, for a checkpoint after a round. Empty if they need nothing.
+    pub fn states(&self, round: u32) -> Vec<Option<Value>> {
+        let states: Vec<Option<Value>> = self.all.iter().map(|member| member.learner.state(round)).collect();
+        if states.iter().any(Option::is_some) { states } else { Vec::new() }
+    }
+
     /// Calls a function for every learner. Learners that leave threads idle run at the same time.
     fn each<T: Send>(
         &mut self,
@@ -120,6 +135,7 @@ impl<'a> Members<'a> {
 
     /// Trains a round of every part that can still be improved. Returns the updates by part, or `None` if there are none.
     pub fn round(&mut self, round: u32) -> Result<Option<Vec<Option<PartUpdate>>>> {
+        self.couple(round)?;
         let ended = self.ended.clone();
         let updates = self.each(|number, learner| {
             interrupt::check()?;
@@ -127,6 +143,25 @@ impl<'a> Members<'a> {
         })?;
         self.ended = updates.iter().map(Option::is_none).collect();
         Ok(updates.iter().any(Option::is_some).then_some(updates))
+    }
+
+    /// Computes the gradients of coupled parts, each from the scores of all of its group.
+    fn couple(&mut self, round: u32) -> Result<()> {
+        for group in self.groups.clone() {
+            let members = &mut self.all[group.members];
+            let scores: Option<Vec<&Scores>> =
+                members.iter().map(|member| member.learner.training_scores()).collect();
+            let odds: Vec<Option<Scores>> = match (scores, &self.training) {
+                (Some(scores), Some(TrainingRows::Here(_, rows))) => {
+                    odds_of_classes(rows, &scores).into_iter().map(Some).collect()
+                }
+                _ => members.iter().map(|_| None).collect(),
+            };
+            for (member, odds) in members.iter_mut().zip(odds) {
+                member.learner.couple(round, odds)?;
+            }
+        }
+        Ok(())
     }
 
     /// Marks a part that ended before the round of a checkpoint.
@@ -143,7 +178,10 @@ impl<'a> Members<'a> {
         let combined = |rows: &[LabelledRows], split: Split| -> Result<Option<Scores>> {
             let Some(scores) = self.scores(split, round)? else { return Ok(None) };
             let terms: Vec<_> = weights.weights.iter().copied().zip(scores).collect();
-            Ok(Some(Scores::combined(rows, weights.intercept, &terms)))
+            Ok(Some(match self.groups.as_slice() {
+                [] => Scores::combined(rows, weights.intercept, &terms),
+                groups => expected_values(rows, weights.intercept, &terms, groups),
+            }))
         };
         let mut values = Vec::new();
         let training = match &self.training {

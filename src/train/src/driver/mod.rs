@@ -1,7 +1,8 @@
 //! Drives a training run. This module contains the code that boosting and forests share.
 //!
 //! `open.rs` opens, checks and bins the data. `rounds.rs` runs the rounds of every stage, in which `members.rs` trains
-//! the parts side by side, each by a [`Learner`], and `class_fit.rs` fits the weights of classes. `validation.rs` evaluates
+//! the parts side by side, each by a [`Learner`], `class_fit.rs` fits the weights of classes, and
+//! `coupling.rs` couples classes by a softmax. `validation.rs` evaluates
 //! the model on validation sets, with the metrics that `metrics.rs` prepares, `log.rs` writes
 //! the table of rounds, and `checkpoint.rs` saves and restores the current model. `memory.rs` estimates memory before the
 //! work starts, `sampling.rs` samples rows or queries, and `scores.rs` holds the score of every row.
@@ -11,6 +12,7 @@ mod best_models;
 mod boost_worker;
 mod checkpoint;
 mod class_fit;
+mod coupling;
 mod forest_tree;
 mod gradient_summary;
 mod grower;
@@ -36,6 +38,8 @@ pub(crate) use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
 pub(crate) use class_fit::{ClassFit, fit_labels};
+pub use coupling::{CoupledClass, SoftmaxGroup};
+pub(crate) use coupling::{expected_values, odds_of_classes};
 pub use forest_tree::ForestTree;
 pub(crate) use forest_tree::{ForestNode, ForestSplit};
 pub use gradient_summary::GradientSummary;
@@ -55,7 +59,6 @@ pub use rounds::Training;
 pub use sampling::draw_limit;
 pub(crate) use sampling::draw_rows;
 pub use scores::{Scores, mean_of};
-pub use split_costs::CostSettings;
 pub(crate) use split_costs::SplitCosts;
 pub use stage_input::{FeatureValues, StartScores};
 pub(crate) use stage_input::{MemberInput, PartSettings, SharedValues, StageContext, TrainingStart};

@@ -36,7 +36,7 @@ pub(crate) struct BinKey {
     pub options: BinOptions,
     /// Number of pairs per document and the seed of their sample, if the rows are pairs of documents.
     pairs: Option<(u32, u64)>,
-    /// Whether validation sets need the values of features, as for linear models.
+    /// Whether the learner uses the values of features in place of codes, as linear models do.
     needs_values: bool,
 }
 
@@ -192,7 +192,7 @@ fn bin(
     row_bytes: RowBytes,
 ) -> Result<BinnedData> {
     let Sources { source, validation, .. } = sources;
-    let BinKey { options, pairs, .. } = &BinKey::of(parameters);
+    let BinKey { options, pairs, needs_values } = &BinKey::of(parameters);
     if let Some((pairs, seed)) = *pairs {
         check_pairs(request, source, pairs)?;
         return BinnedData::of_pairs(source, options, pairs, seed);
@@ -202,17 +202,22 @@ fn bin(
     }
     let needs = Needs::of(source, options, validation, row_bytes);
     if !needs.must_use_cache(request.memory_limit)? {
-        return BinnedData::in_memory(source, options);
+        return match needs_values {
+            true => BinnedData::without_codes(source, options),
+            false => BinnedData::in_memory(source, options),
+        };
     }
     let limit = request.memory_limit.unwrap_or(u64::MAX);
+    let check_bins = |bytes: u64| needs.check_bins(limit, bytes);
     let key = CacheKey::new(&request.cache, source, options);
     if let Some((cache, binning)) = BinCache::find(&key)? {
+        check_bins(binning.features.iter().map(FeatureBins::bytes).sum())?;
         tracing::info!("binned data found in {}", request.cache.display());
         return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
     }
     let mut writer = CacheWriter::create(&key, options)?;
     let budget = limit.saturating_sub(needs.in_cache);
-    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget)?;
+    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget, &check_bins)?;
     Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
 }
 

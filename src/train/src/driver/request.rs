@@ -2,11 +2,11 @@
 
 use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
-use super::split_costs::CostSettings;
 use crate::config::{BoostSettings, ObjectiveParameters, TrainingPlan};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::{Digest, Location, RunningDigest};
 use planetree_metric::Metric;
+use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,8 +85,9 @@ pub struct TrainRequest {
     /// Metrics whose best rounds on the first validation set become models of their own, for
     /// [`Outcome::best_models`](super::Outcome::best_models). They must be among the metrics of the parameters.
     pub best_for: Vec<Metric>,
-    /// The costs of features. `None` means that all features are free.
-    pub costs: Option<CostSettings>,
+    /// The costs of features, which the parameters `cost_lambda` and `cost_batch` refer to. `None` means that all features
+    /// are free.
+    pub costs: Option<CostTable>,
     /// Whether to train only on the features that all datasets of `data` have.
     pub common_features: bool,
     /// The backend that holds the rows. `None` means this process.
@@ -141,8 +142,10 @@ impl TrainRequest {
 
     /// Returns the plan as the model records it.
     pub(crate) fn configuration(&self) -> String {
-        let costs = self.costs.as_ref().map(CostSettings::comments).unwrap_or_default();
-        let parameters = format!("{costs}{}", self.plan.to_toml());
+        let parameters = match &self.costs {
+            Some(costs) => format!("{}{}", costs.to_record(), self.plan.with_cost_values().to_toml()),
+            None => self.plan.to_toml(),
+        };
         match &self.objective {
             Some(custom) => {
                 format!("# objective: {}, of another crate\n{parameters}", custom.name.replace('\n', " "))

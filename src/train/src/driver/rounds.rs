@@ -1,13 +1,16 @@
 //! The training loop. It runs the rounds of every stage and handles the log, early stopping, checkpoints, interruption
-//! and progress. The [`Members`] of a stage do the work of a round.
+//! and progress. The [`Members`] of a stage do the work of a round. `begin.rs` and `end.rs` are the ends of a stage.
 
-use super::best_models::{BestModel, keep_rounds};
+mod begin;
+mod end;
+
+use super::best_models::BestModel;
 use super::checkpoint::{CheckpointState, Checkpoints, Resumed, resume};
 use super::learner::{LearnerOutputs, PartUpdate};
 use super::log::{BestRound, LogEntry, LogValue};
 use super::members::Members;
 use super::request::TrainRequest;
-use super::{ModelSize, Observer, Outcome, PhaseSeconds};
+use super::{ModelSize, Observer, PhaseSeconds};
 use crate::config::Parameters;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
@@ -135,6 +138,16 @@ impl<'a> Training<'a> {
         &self.model.parts[..self.first_part]
     }
 
+    /// Takes the parts of the stages that are finished, without a copy. They must be given back before the next round.
+    pub fn take_finished_parts(&mut self) -> Vec<Part> {
+        self.model.parts.drain(..self.first_part).collect()
+    }
+
+    /// Gives back the parts of the stages that are finished.
+    pub fn return_finished_parts(&mut self, parts: Vec<Part>) {
+        drop(self.model.parts.splice(..0, parts));
+    }
+
     /// Runs all remaining rounds of a stage. Returns the results of the learners, in the order of the parts.
     pub fn run(
         &mut self,
@@ -163,53 +176,6 @@ impl<'a> Training<'a> {
             self.write_checkpoint(checkpoints, None)?;
         }
         Ok(outputs)
-    }
-
-    /// Adds the parts of a stage to the model, or continues those of a checkpoint. Returns whether it continues.
-    fn begin(&mut self, stage: &mut Stage<'_, '_>, observer: &mut dyn Observer) -> Result<bool> {
-        self.size = ModelSize::default();
-        let resumed = self.resumed.take().filter(|state| !state.is_between_stages(&self.model));
-        let Some(state) = resumed else {
-            (self.stage, self.round, self.first_part) = (stage.number, 0, self.model.parts.len());
-            self.model.parts.extend(stage.members.parts().cloned());
-            self.file = self.model_file(stage)?;
-            return Ok(false);
-        };
-        let kept = self.model.parts.split_off(self.first_part + stage.members.count());
-        for (number, part) in state.best.iter().zip(kept) {
-            stage.members.restore_best(*number, part.family);
-        }
-        let parts = &mut self.model.parts[self.first_part..];
-        for (number, (part, start)) in parts.iter().zip(stage.members.parts()).enumerate() {
-            if !state.best.contains(&number) && !continues(&part.family, &start.family) {
-                return Err(state.started_otherwise(self.request, number));
-            }
-        }
-        for (part, start) in parts.iter_mut().zip(stage.members.parts()) {
-            // The number of trees may have been raised since the checkpoint.
-            part.configuration.clone_from(&start.configuration);
-        }
-        let begun = Instant::now();
-        let count: u64 = parts.iter().map(|part| rounds_in(&part.family)).sum();
-        if self.round > 0 {
-            let meter = observer.begin("replaying trees", count, "trees");
-            for (learner, part) in stage.members.learners().zip(&*parts) {
-                learner.replay(&part.family, &*meter)?;
-            }
-        }
-        for (number, part) in parts.iter_mut().enumerate() {
-            let start = stage.members.parts().nth(number).map_or(0, |start| rounds_in(&start.family));
-            if let Some(ensemble) = part.family.trees() {
-                ensemble.trees[start as usize..].iter().for_each(|tree| self.size.add(tree));
-                let is_behind = (ensemble.trees.len() as u64) < start + u64::from(self.round);
-                let is_ended = is_behind && stage.members.best().all(|(best, _)| best != number);
-                if is_ended {
-                    stage.members.end(number);
-                }
-            }
-        }
-        self.seconds.load += begun.elapsed().as_secs_f64();
-        Ok(true)
     }
 
     fn run_rounds(
@@ -304,6 +270,7 @@ impl<'a> Training<'a> {
             first_part: self.first_part,
             round: Some(self.round),
             best: best().map(|(number, _)| number).collect(),
+            states: members.map(|members| members.states(self.round)).unwrap_or_default(),
             log: self.log.clone(),
         };
         let kept: Vec<PartFamily> = best().map(|(_, content)| content.clone()).collect();
@@ -344,116 +311,6 @@ impl<'a> Training<'a> {
         let set = self.request.validation.first()?;
         let first = self.log.partition_point(|entry| entry.stage < self.stage);
         BestRound::of(&self.log[first..], &set.name, parameters.metrics.first()?)
-    }
-
-    /// Ends a stage. With early stopping, only the rounds up to the best one are kept.
-    fn end(
-        &mut self,
-        stop: &StopReason,
-        stage: Stage<'_, '_>,
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<LearnerOutputs>> {
-        let Stage { number, parameters, members, .. } = stage;
-        let is_without_splits = self.size.trees > 0 && self.size.leaves == self.size.trees
-            || matches!(stop, StopReason::NoSplit) && self.round == 0;
-        if is_without_splits && number == 1 {
-            return Err(members.first().no_split());
-        }
-        let (best, rounds) = (self.best_round(parameters), self.round);
-        let of_stage =
-            if self.request.plan.stages.len() > 1 { format!("stage {number}: ") } else { String::new() };
-        if matches!(stop, StopReason::NoSplit) {
-            observer.note(&format!("{of_stage}{}", members.first().end_note(rounds)));
-        }
-        if matches!(stop, StopReason::Complete) && best.is_none() {
-            let notes = members.learners().filter_map(|learner| learner.limit_note(rounds));
-            notes.take(1).for_each(|note| observer.note(&format!("{of_stage}{note}")));
-        }
-        if let Some(best) = best.filter(|best| best.round < rounds) {
-            let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
-            let start = match (number, &self.request.start) {
-                (1, Some(_)) => "the start model",
-                (1, None) => "the start scores",
-                _ => "the earlier stages",
-            };
-            observer.note(&match best.round {
-                0 => format!("{of_stage}{prefix}none of {rounds} rounds is better than {start}"),
-                round => format!("{of_stage}{prefix}the best round is {round} of {rounds}"),
-            });
-        }
-        let last = best.map_or(rounds, |best| best.round);
-        if number as usize == self.request.plan.stages.len() {
-            self.best_models = self.best_models(members)?;
-        }
-        if best.is_some() {
-            for (number, part) in self.model.parts[self.first_part..].iter_mut().enumerate() {
-                members.rewind(number, &mut part.family, last);
-            }
-        }
-        let is_empty = |part: &Part| part.family.trees().is_some_and(|ensemble| ensemble.trees.is_empty());
-        if self.first_part > 0
-            && self.file.is_none()
-            && (last == 0 || is_without_splits)
-            && (is_without_splits || self.model.parts[self.first_part..].iter().all(is_empty))
-        {
-            self.model.parts.truncate(self.first_part); // the start alone is best
-        }
-        let spent = self.begun.elapsed().as_secs_f64();
-        self.seconds.train += spent - self.writing;
-        self.before += spent;
-        self.best = best;
-        if let Some(warning) = members.first().warning() {
-            observer.note(&format!("warning: {warning}"));
-        }
-        let outputs = members.learners().map(|learner| learner.finish(last)).collect();
-        (self.stage, self.round, self.first_part) = (number + 1, 0, self.model.parts.len());
-        Ok(outputs)
-    }
-
-    /// Returns the models at the best rounds of the requested metrics.
-    fn best_models(&self, members: &Members<'_>) -> Result<Vec<BestModel>> {
-        if let (Some(metric), Some(_)) = (self.request.best_for.first(), members.best().next()) {
-            return Err(Error::usage(
-                format_args!(
-                    "--model-for {metric}: every round replaces the model, and only the best one is kept"
-                ),
-                "remove --model-for, and list the metric first in the parameter metric",
-            ));
-        }
-        let start_trees: Vec<usize> = members.parts().map(|part| rounds_in(&part.family) as usize).collect();
-        let first = self.log.partition_point(|entry| entry.stage < self.stage);
-        self.request.best_models(&self.log[first..], |last| {
-            let mut model = self.model.clone();
-            keep_rounds(&mut model, self.first_part, &start_trees, last);
-            model
-        })
-    }
-
-    /// Creates the outcome after the last stage.
-    pub fn finish(mut self, outputs: LearnerOutputs) -> Result<Outcome> {
-        let LearnerOutputs { out_of_bag, strength } = outputs;
-        let written = match self.file.take() {
-            None => None,
-            Some(file) => {
-                file.finish(&self.model, &[])?;
-                Some(self.size)
-            }
-        };
-        let Training { model, log, best, best_models, seconds, .. } = self;
-        Ok(Outcome { model, written, log, best, out_of_bag, strength, best_models, seconds })
-    }
-}
-
-/// Returns whether the content of a part may come from rounds that began with `start`.
-fn continues(content: &PartFamily, start: &PartFamily) -> bool {
-    match (content.trees(), start.trees()) {
-        (Some(content), Some(start)) => {
-            content.combine == start.combine
-                && content.base_feature == start.base_feature
-                && content.base_score == start.base_score
-                && content.trees.get(..start.trees.len()) == Some(&start.trees[..])
-        }
-        _ => content.kind() == start.kind(),
     }
 }
 

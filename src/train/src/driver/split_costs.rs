@@ -2,48 +2,12 @@
 //! minus `lambda` times the cost of its feature is chosen. The cost decides which split is chosen, never whether the
 //! node is split. Features that earlier trees use are free.
 
-use planetree_base::error::{Error, Result};
+use crate::config::CostParameters;
+use planetree_base::error::Result;
 use planetree_model::cost::{CostTable, PaidFeatures};
 use planetree_model::model::{ModelFeature, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The costs of features, and how much they count.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CostSettings {
-    /// Factor of the costs, in units of gain per unit of cost. 0 ignores costs.
-    pub lambda: f64,
-    /// Number of consecutive trees of a forest that do not know which features the others use. Boosted trees know all
-    /// earlier trees.
-    pub batch: u32,
-    /// The costs.
-    pub table: CostTable,
-}
-
-impl CostSettings {
-    /// Creates settings; rejects a factor or a batch size that makes no sense.
-    pub fn new(lambda: f64, batch: u32, table: CostTable) -> Result<Self> {
-        if !(lambda >= 0.0 && lambda.is_finite()) {
-            return Err(Error::usage(
-                format_args!("--cost-lambda {lambda}: not a finite number of at least 0"),
-                "0 ignores costs; 1 counts a cost of 1 like a gain of 1",
-            ));
-        }
-        if batch == 0 {
-            return Err(Error::usage(
-                "--cost-batch 0: a batch has at least one tree",
-                "pass a number of trees",
-            ));
-        }
-        Ok(CostSettings { lambda, batch, table })
-    }
-
-    /// Returns the settings as the comment lines with which a model records them.
-    pub(crate) fn comments(&self) -> String {
-        let CostSettings { lambda, batch, table } = self;
-        format!("# cost_lambda = {lambda}\n# cost_batch = {batch}\n# feature_costs = {}\n", table.to_json())
-    }
-}
 
 /// What the features cost the next tree.
 #[derive(Debug)]
@@ -58,18 +22,17 @@ pub(crate) struct SplitCosts {
 }
 
 impl SplitCosts {
-    /// Prepares the costs for features. Returns `None` without costs, and if they count nothing. `batch` overrides the
-    /// number of trees per batch.
+    /// Prepares the costs for features. Returns `None` without costs, and if they count nothing.
     pub(crate) fn new(
-        settings: Option<&CostSettings>,
-        batch: Option<u32>,
+        table: Option<&CostTable>,
+        parameters: CostParameters,
         features: &[ModelFeature],
         place: &str,
     ) -> Result<Option<Self>> {
-        let Some(settings) = settings else { return Ok(None) };
+        let Some(table) = table else { return Ok(None) };
         let names: Vec<&str> = features.iter().map(|feature| feature.name.as_str()).collect();
-        let costs = settings.table.of_features(&names, place)?;
-        let (lambda, batch) = (settings.lambda, batch.unwrap_or(settings.batch));
+        let costs = table.of_features(&names, place)?;
+        let (lambda, batch) = (parameters.lambda(), parameters.batch());
         let (paid, pending) = (PaidFeatures::new(costs), BTreeSet::new());
         Ok((lambda > 0.0).then_some(SplitCosts { lambda, batch, paid, pending, first: None }))
     }
@@ -117,7 +80,7 @@ impl SplitCosts {
             format!(
                 "costs outweigh gains: the largest gain in the first tree is {gain:.4}, but {hopeless} of {} features \
                  cost more than that (cost_lambda {lambda} times costs from {cheapest} to {most}), so one feature \
-                 always wins; lower --cost-lambda or the costs",
+                 always wins; lower cost_lambda or the costs",
                 all.len()
             )
         })

@@ -1,6 +1,7 @@
 //! What learners are created from.
 
 use super::Observer;
+use super::coupling::CoupledClass;
 use super::learner::Learner;
 use super::open::Sources;
 use super::request::TrainRequest;
@@ -59,6 +60,8 @@ pub(crate) struct MemberInput {
     pub data: Arc<BinnedData>,
     /// The grade up to which these labels are 1, if they are those of a class. `None` if they are those of the data.
     pub at_most: Option<i32>,
+    /// The class that the part learns, if it is coupled with others by a softmax.
+    pub coupled: Option<CoupledClass>,
     /// The ensemble that the new trees are appended to, if the part extends one.
     pub extended: Option<TreeEnsemble>,
     /// Whether a forest computes out-of-bag scores.

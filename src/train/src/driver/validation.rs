@@ -227,7 +227,10 @@ pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
         id = match branch {
             Branch::Left => split.left,
             Branch::Right => split.right,
-            Branch::Middle => split.middle.unwrap_or(split.right),
+            Branch::Middle => match split.middle {
+                Some(middle) => middle,
+                None => return node.value,
+            },
         };
     }
 }

@@ -6,7 +6,7 @@ use super::criterion::Criterion;
 use super::cut::{BestForestCut, CodeExtremes, CutRules, FoundCut, sums_of};
 use super::features::{Path, TreeFeatures};
 use super::view::{CodeLanes, PartitionView};
-use crate::bins::Binning;
+use crate::bins::{Binning, MissingBranch};
 use crate::driver::ForestTree;
 use std::ops::Range;
 
@@ -41,6 +41,9 @@ pub(super) struct OpenForestNode<S> {
     /// The node's range in the row list of the tree.
     pub rows: Range<usize>,
 }
+
+/// The children of a node: left, right and, if there is one, middle.
+pub(super) type Children<S> = Vec<OpenForestNode<S>>;
 
 /// The rows of one subtree, copied into contiguous memory.
 pub(super) struct BlockRows<K: Criterion> {
@@ -143,18 +146,22 @@ impl<K: Criterion> SubtreeGrower<K> {
         while let Some(node) = self.open.pop() {
             let Some((cut, gain)) = self.find(context, codes, targets, features, &node) else { continue };
             let bins = &context.binning.features[cut.feature as usize];
-            let missing = bins.missing_code.filter(|_| cut.missing_left).unwrap_or(u32::MAX);
+            let (missing, apart) = (cut.missing_goes_left(bins), cut.missing_goes_middle(bins));
             let codes = &codes[context.lanes.of_feature(cut.feature)..];
-            let goes_left = |id: u16| {
-                let code: u32 = codes[id as usize * stride].into();
-                (code <= cut.code) | (code == missing)
+            let code = |id: u16| -> u32 { codes[id as usize * stride].into() };
+            let Range { start, end } = node.rows;
+            let lefts = self.divide(start..end, |id| (code(id) <= cut.code) | (code(id) == missing));
+            let rights = match apart {
+                Some(missing) => self.divide(lefts..end, |id| code(id) != missing),
+                None => end,
             };
-            let middle = self.divide(node.rows.clone(), goes_left);
-            let right = K::minus(node.sums, &cut.left);
-            let (left, right) = context.add_children(tree, &node, &cut.left, &right);
-            tree.nodes[node.node as usize].split = Some(cut.to_split(left.node, gain));
-            self.open.push(OpenForestNode { rows: middle..node.rows.end, ..right });
-            self.open.push(OpenForestNode { rows: node.rows.start..middle, ..left });
+            let children = context.add_children(tree, &node, &cut);
+            tree.nodes[node.node as usize].split = Some(cut.to_split(children[0].node, gain));
+            let rows = [start..lefts, lefts..rights, rights..end];
+            // The last node is grown first.
+            for (child, rows) in children.into_iter().zip(rows).rev() {
+                self.open.push(OpenForestNode { rows, ..child });
+            }
         }
     }
 
@@ -234,9 +241,8 @@ impl<K: Criterion> ForestContext<'_, K> {
         &self,
         tree: &mut ForestTree,
         node: &OpenForestNode<K::Sums>,
-        left: &K::Sums,
-        right: &K::Sums,
-    ) -> (OpenForestNode<K::Sums>, OpenForestNode<K::Sums>) {
+        cut: &FoundCut<K::Sums>,
+    ) -> Children<K::Sums> {
         let mut child = |sums: &K::Sums, path: Path| OpenForestNode {
             node: self.add_node(tree, node.depth + 1, sums),
             path,
@@ -244,7 +250,14 @@ impl<K: Criterion> ForestContext<'_, K> {
             sums: *sums,
             rows: 0..0,
         };
-        (child(left, node.path.left()), child(right, node.path.right()))
+        let right = K::minus(K::minus(node.sums, &cut.left), &cut.middle);
+        let mut children = Children::new();
+        children.push(child(&cut.left, node.path.left()));
+        children.push(child(&right, node.path.right()));
+        if cut.missing == MissingBranch::Middle {
+            children.push(child(&cut.middle, node.path.middle()));
+        }
+        children
     }
 
     /// Adds a node to the tree.

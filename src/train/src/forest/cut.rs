@@ -3,14 +3,14 @@
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
-use crate::bins::{FeatureBins, MissingSides, middle};
+use crate::bins::{FeatureBins, MissingBranch, MissingSides, middle};
 use crate::config::{ForestCandidates, ForestSettings};
 use crate::driver::ForestSplit;
 
 /// Constraints on cuts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CutRules {
-    /// Minimum number of rows on either side of a cut.
+    /// Minimum number of rows of each child.
     pub min_rows: u32,
     /// Minimum number of rows of a node that is split.
     pub min_to_split: u32,
@@ -61,24 +61,36 @@ pub(super) struct FoundCut<S> {
     pub code: u32,
     /// Rows with at most this value go left.
     pub threshold: f32,
-    /// Whether missing values go left.
-    pub missing_left: bool,
-    /// Sum of the scores of both sides.
+    /// Where missing values go.
+    pub missing: MissingBranch,
+    /// Sum of the scores of all children.
     pub score: f64,
     /// The score minus the penalty of the feature.
     pub worth: f64,
     /// Sums over the rows of the left side.
     pub left: S,
+    /// Sums over the rows with missing values; zero unless these have a child of their own.
+    pub middle: S,
 }
 
 impl<S> FoundCut<S> {
+    /// Returns the code of missing values if they go left, and otherwise `u32::MAX`.
+    pub(super) fn missing_goes_left(&self, bins: &FeatureBins) -> u32 {
+        bins.missing_code.filter(|_| self.missing == MissingBranch::Left).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the code of missing values if they have a child of their own.
+    pub(super) fn missing_goes_middle(&self, bins: &FeatureBins) -> Option<u32> {
+        bins.missing_code.filter(|_| self.missing == MissingBranch::Middle)
+    }
+
     /// Converts the cut to a split of a tree.
     pub(super) fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
         ForestSplit {
             feature: self.feature,
             code: self.code,
             threshold: self.threshold,
-            missing_left: self.missing_left,
+            missing: self.missing,
             left,
             gain,
         }
@@ -94,6 +106,22 @@ pub(super) struct BestForestCut<'a, K: Criterion> {
     least: f64,
     /// The best cut; `None` if there is none so far.
     pub found: Option<FoundCut<K::Sums>>,
+}
+
+/// The rows that the cuts of a scan divide, and what is beside them.
+struct Scan<S> {
+    /// Where missing values go.
+    missing: MissingBranch,
+    /// Sums over the rows that are divided.
+    total: S,
+    /// Sums over the rows that are on the left of every cut.
+    start: S,
+    /// Sums over the rows that are on no side.
+    middle: S,
+    /// The score of the rows that are on no side.
+    beside: f64,
+    /// The score that both sides of a cut must exceed together.
+    least: f64,
 }
 
 impl<'a, K: Criterion> BestForestCut<'a, K> {
@@ -135,14 +163,60 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
                 if let Some(missing) = missing {
                     self.try_apart(drawn, bins, missing);
                 }
-                self.scan(drawn, bins, values, Some(missing.copied().unwrap_or_default()));
+                let missing = missing.copied().unwrap_or_default();
+                self.scan(drawn, bins, values, self.two_sides(MissingBranch::Left, missing));
             }
-            (MissingSides::Right, _) | (_, None) => self.scan(drawn, bins, values, None),
+            (MissingSides::Own, None) => {
+                self.scan(drawn, bins, values, self.two_sides(MissingBranch::Unseen, K::Sums::default()));
+            }
+            (MissingSides::Own, Some(missing)) => self.consider_beside(drawn, bins, values, missing),
+            (MissingSides::Right, _) | (_, None) => {
+                self.scan(drawn, bins, values, self.two_sides(MissingBranch::Right, K::Sums::default()));
+            }
             (MissingSides::Either, Some(missing)) => {
-                self.scan(drawn, bins, values, None);
-                self.scan(drawn, bins, values, Some(*missing));
+                self.scan(drawn, bins, values, self.two_sides(MissingBranch::Right, K::Sums::default()));
+                self.scan(drawn, bins, values, self.two_sides(MissingBranch::Left, *missing));
             }
         }
+    }
+
+    /// Returns a scan that divides all rows of the node. Those in `start` are on the left of every cut.
+    fn two_sides(&self, missing: MissingBranch, start: K::Sums) -> Scan<K::Sums> {
+        let (total, middle) = (self.total, K::Sums::default());
+        Scan { missing, total, start, middle, beside: 0.0, least: self.least }
+    }
+
+    /// Evaluates the cuts of a feature whose missing values have a child of their own. If no cut between values gains
+    /// anything, missing values may still be separated from all others.
+    fn consider_beside(
+        &mut self,
+        drawn: &Drawn,
+        bins: &FeatureBins,
+        values: &[(u32, K::Sums)],
+        missing: &K::Sums,
+    ) {
+        let total = K::minus(self.total, missing);
+        if K::rows(missing) < self.rules.min_rows || K::rows(&total) < self.rules.min_rows {
+            return;
+        }
+        let beside = self.criterion.score(missing);
+        let least = self.least_beside(&total, beside);
+        let (start, middle) = (K::Sums::default(), *missing);
+        let scan = Scan { missing: MissingBranch::Middle, total, start, middle, beside, least };
+        // What gains the most for this feature alone decides between three children and two.
+        let best = self.best_of_scan(drawn.feature, values, &scan, true);
+        match best {
+            Some(place) => self.take(drawn, bins, values, &scan, place),
+            None => self.try_apart(drawn, bins, missing),
+        }
+    }
+
+    /// Returns the score that both sides of a cut must exceed together, given the sums over the rows that have a value
+    /// and the score of the others. The cut must gain something for the rows that have a value.
+    fn least_beside(&self, values: &K::Sums, beside: f64) -> f64 {
+        let alone = self.criterion.score(values);
+        let error = (alone.abs() * 1e-12).max(self.criterion.gain_error(values));
+        (self.least - beside).max(alone + error)
     }
 
     /// Tries the cut that separates missing values from all others.
@@ -155,52 +229,71 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         if self.is_better(score, drawn) {
             let (feature, worth) = (drawn.feature, score - drawn.penalty);
             let (code, threshold) = (bins.bins() as u32 - 1, f32::MAX);
-            self.found = Some(FoundCut { feature, code, threshold, missing_left: false, score, worth, left });
+            let (missing, middle) = (MissingBranch::Right, K::Sums::default());
+            self.found = Some(FoundCut { feature, code, threshold, missing, score, worth, left, middle });
         }
     }
 
-    /// Tries every cut between two codes. If `missing` is given, missing values go left. Otherwise they go right, and a
-    /// cut after the last code separates them from all other values.
-    fn scan(
+    /// Tries every cut between two codes. If missing values go right, a cut after the last code separates them from all
+    /// other values.
+    fn scan(&mut self, drawn: &Drawn, bins: &FeatureBins, values: &[(u32, K::Sums)], scan: Scan<K::Sums>) {
+        // Features with penalties are compared by their best cuts.
+        if let Some(place) = self.best_of_scan(drawn.feature, values, &scan, self.rules.priced) {
+            self.take(drawn, bins, values, &scan, place);
+        }
+    }
+
+    /// Takes the best cut of a scan if it is better than the best so far.
+    fn take(
         &mut self,
         drawn: &Drawn,
         bins: &FeatureBins,
         values: &[(u32, K::Sums)],
-        missing: Option<K::Sums>,
+        scan: &Scan<K::Sums>,
+        (place, both, left): (usize, f64, K::Sums),
     ) {
-        let feature = drawn.feature;
-        let criterion = self.criterion;
-        let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
-            true => self.best_place(feature, values, missing, |sums| criterion.score_of_few(sums)),
-            false => self.best_place(feature, values, missing, |sums| criterion.score(sums)),
-        };
-        if let Some((place, score, left)) = best
-            && self.is_better(score, drawn)
-        {
-            let worth = score - drawn.penalty;
+        let score = both + scan.beside;
+        if self.is_better(score, drawn) {
+            let (feature, worth) = (drawn.feature, score - drawn.penalty);
             let (code, threshold) = self.rules.place(bins, values, place);
-            let missing_left = missing.is_some();
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
+            let (missing, middle) = (scan.missing, scan.middle);
+            self.found = Some(FoundCut { feature, code, threshold, missing, score, worth, left, middle });
         }
     }
 
-    /// Returns the best cut if it improves on the best so far: the index of the last code on the left, the score, and
-    /// the sums of the left side.
+    /// Returns the best cut of a scan. Unless `alone` is set, it must improve on the best cut so far.
+    fn best_of_scan(
+        &self,
+        feature: u32,
+        values: &[(u32, K::Sums)],
+        scan: &Scan<K::Sums>,
+        alone: bool,
+    ) -> Option<(usize, f64, K::Sums)> {
+        let criterion = self.criterion;
+        match (K::rows(&self.total) as usize) < FEW_ROWS {
+            true => self.best_place(feature, values, scan, alone, |sums| criterion.score_of_few(sums)),
+            false => self.best_place(feature, values, scan, alone, |sums| criterion.score(sums)),
+        }
+    }
+
+    /// Returns the index of the last code on the left of the best cut, the score of both sides, and the sums of the
+    /// left side.
     #[inline(always)]
     fn best_place(
         &self,
         feature: u32,
         values: &[(u32, K::Sums)],
-        missing: Option<K::Sums>,
+        scan: &Scan<K::Sums>,
+        alone: bool,
         score: impl Fn(&K::Sums) -> f64,
     ) -> Option<(usize, f64, K::Sums)> {
-        let all = K::rows(&self.total);
-        let mut left = missing.unwrap_or_default();
+        let total = &scan.total;
+        let all = K::rows(total);
+        let mut left = scan.start;
         // If scores are equal, the feature with the lower index is preferred and, within a feature, the first cut.
         let (mut least, mut ties) = match &self.found {
-            Some(best) if !self.rules.priced => (best.score, feature < best.feature),
-            // Features with penalties are compared by their best cuts.
-            _ => (self.least, false),
+            Some(best) if !alone => (best.score, feature < best.feature),
+            _ => (scan.least, false),
         };
         let mut found = None;
         for (place, (_, sums)) in values.iter().enumerate() {
@@ -212,7 +305,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             if rows < self.rules.min_rows {
                 continue;
             }
-            let both = score(&left) + score(&K::minus(self.total, &left));
+            let both = score(&left) + score(&K::minus(*total, &left));
             if both > least || (ties && both == least) {
                 (least, ties) = (both, false);
                 found = Some((place, both, left));
@@ -230,53 +323,69 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         score > self.least && self.found.as_ref().is_none_or(is_first)
     }
 
-    /// Tries the random cut of a feature. `left_of` returns the sums over the rows whose codes go left.
+    /// Tries the random cut of a feature. `sums_of` returns the sums over the rows whose codes are selected.
     pub(super) fn try_at_random(
         &mut self,
         drawn: &Drawn,
         bins: &FeatureBins,
         codes: &CodeExtremes,
-        left_of: impl FnOnce(&dyn Fn(u32) -> bool) -> K::Sums,
+        sums_of: impl Fn(&dyn Fn(u32) -> bool) -> K::Sums,
     ) {
-        let mut missing_left = match self.rules.missing {
-            MissingSides::Either => codes.missing && drawn.missing_left,
-            MissingSides::Left => true,
-            MissingSides::Right => false,
+        let mut missing = match self.rules.missing {
+            MissingSides::Either => MissingBranch::of_side(codes.missing && drawn.missing_left),
+            MissingSides::Left => MissingBranch::Left,
+            MissingSides::Right => MissingBranch::Right,
+            MissingSides::Own if codes.missing => MissingBranch::Middle,
+            MissingSides::Own => MissingBranch::Unseen,
         };
         let (code, threshold) = match (codes.first, codes.last) {
             (first, last) if first > last => return, // all values are missing
             (first, last) if first < last => self.rules.place_at_random(bins, (first, last), drawn.cut),
             // All values that are not missing are equal.
             _ if codes.missing => {
-                missing_left &= self.rules.missing == MissingSides::Either;
+                if self.rules.missing != MissingSides::Either {
+                    missing = MissingBranch::Right;
+                }
                 (bins.bins() as u32 - 1, f32::MAX)
             }
             _ => return,
         };
-        let left = left_of(&|other| match Some(other) == bins.missing_code {
-            true => missing_left,
+        let left = sums_of(&|other| match Some(other) == bins.missing_code {
+            true => missing == MissingBranch::Left,
             false => other <= code,
         });
-        let right = K::minus(self.total, &left);
+        let mut right = K::minus(self.total, &left);
+        let mut score = self.criterion.score(&left);
+        let mut middle = K::Sums::default();
+        if missing == MissingBranch::Middle {
+            middle = sums_of(&|other| Some(other) == bins.missing_code);
+            right = K::minus(right, &middle);
+            if K::rows(&middle) < self.rules.min_rows {
+                return;
+            }
+        }
         if K::rows(&left).min(K::rows(&right)) < self.rules.min_rows {
             return;
         }
-        let score = self.criterion.score(&left) + self.criterion.score(&right);
+        score += self.criterion.score(&right);
+        if missing == MissingBranch::Middle {
+            score += self.criterion.score(&middle);
+        }
         if self.is_better(score, drawn) {
             let (feature, worth) = (drawn.feature, score - drawn.penalty);
-            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, worth, left });
+            self.found = Some(FoundCut { feature, code, threshold, missing, score, worth, left, middle });
         }
     }
 }
 
-/// Returns the sums over the rows that go left, given the code and target of each row.
+/// Returns the sums over the rows whose codes are selected, given the code and target of each row.
 #[inline]
 pub(super) fn sums_of<K: Criterion>(
     rows: impl Iterator<Item = (u32, K::Row)>,
-    goes_left: &dyn Fn(u32) -> bool,
+    is_selected: &dyn Fn(u32) -> bool,
 ) -> K::Sums {
     let mut sums = K::Sums::default();
-    rows.filter(|(code, _)| goes_left(*code)).for_each(|(_, target)| K::add(&mut sums, target));
+    rows.filter(|(code, _)| is_selected(*code)).for_each(|(_, target)| K::add(&mut sums, target));
     sums
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 const OF_TREE: u64 = 0x7365_7254;
 const OF_NODE: u64 = 0x7364_6F4E;
+const OF_MIDDLE: u64 = 0x656C_6464_696D_0000;
 
 /// Hash of the path from the root to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,11 @@ impl Path {
     /// Returns the path of the right child.
     pub(super) fn right(self) -> Path {
         Path(mix(self.0 << 1 | 1))
+    }
+
+    /// Returns the path of the child for missing values.
+    pub(super) fn middle(self) -> Path {
+        Path(mix(self.0 << 1 ^ OF_MIDDLE))
     }
 }
 

@@ -2,7 +2,7 @@
 //! partition. Then the rows are moved to the children, also partition by partition. Several nodes, of one or more
 //! trees, can share one scan of the partitions.
 
-use super::block::{ForestContext, OpenForestNode};
+use super::block::{Children, ForestContext, OpenForestNode};
 use super::criterion::Criterion;
 use super::cut::{BestForestCut, CodeExtremes, FoundCut, sums_of};
 use super::features::{Drawn, TreeFeatures};
@@ -28,10 +28,12 @@ pub(super) struct LargeNode<K: Criterion> {
     cut: Option<FoundCut<K::Sums>>,
     /// Gain of the best cut.
     gain: f64,
+    /// Whether rows differ in a feature that was scanned.
+    varies: bool,
     /// Whether the search for a cut is complete.
     done: bool,
-    /// Number of rows moved to the left and right child so far.
-    sides: (usize, usize),
+    /// Number of rows moved to the children so far: left, right, middle.
+    sides: [usize; 3],
 }
 
 /// The rows of a node, grouped by the codes of one feature.
@@ -58,28 +60,49 @@ impl<K: Criterion> Buffers<K> {
 impl<K: Criterion> LargeNode<K> {
     pub(super) fn new(open: OpenForestNode<K::Sums>) -> Self {
         let pending = Vec::new();
-        LargeNode { open, pending, scanned: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
+        LargeNode {
+            open,
+            pending,
+            scanned: 0,
+            cut: None,
+            gain: 0.0,
+            varies: false,
+            done: false,
+            sides: [0; 3],
+        }
     }
 
-    /// Samples the features of the next scan. The first scan has `per_node` features. If all features scanned so far are
-    /// constant in the node and features are redrawn, further scans have one feature each. Returns false if the search
-    /// is complete.
-    pub(super) fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
+    /// Samples the features of the next scan. The first scan has `per_node` features, or as many as fit in `room` bytes if
+    /// their rows are listed; the others follow in further scans. If all features scanned so far are constant in the node
+    /// and features are redrawn, further scans have one feature each. Returns false if the search is complete.
+    pub(super) fn draw(
+        &mut self,
+        context: &ForestContext<'_, K>,
+        features: &mut TreeFeatures,
+        room: usize,
+    ) -> bool {
         if self.done {
             return false;
         }
-        let wanted = match self.scanned {
-            0 => features.per_node,
-            _ if features.redraws => 1,
-            _ => 0,
+        let wanted = match features.per_node.saturating_sub(self.scanned) {
+            0 if features.redraws && !self.varies => 1,
+            wanted => wanted,
         };
+        let rows = self.open.rows.len();
+        let mut listed = 0;
         features.start(self.open.path);
         let before = (0..self.scanned).all(|_| features.next().is_some());
         for _ in 0..wanted {
             let Some(drawn) = features.next().filter(|_| before) else { break };
             let tally = match context.binning.features[drawn.feature as usize].codes() {
                 0..=CODES => FeatureTally::Cells(Box::new([K::Sums::default(); CODES])),
-                _ => FeatureTally::Rows(Vec::new()),
+                _ => {
+                    listed += rows * size_of::<(u32, K::Row)>();
+                    if listed > room && !self.pending.is_empty() {
+                        break;
+                    }
+                    FeatureTally::Rows(Vec::with_capacity(rows))
+                }
             };
             self.pending.push((drawn, tally));
         }
@@ -170,12 +193,13 @@ impl<K: Criterion> LargeNode<K> {
             return;
         }
         let mut best = BestForestCut::new(&context.criterion, &context.rules, self.open.sums);
+        best.found = self.cut.take(); // of earlier scans
         for (drawn, tally) in std::mem::take(&mut self.pending) {
             let bins = &context.binning.features[drawn.feature as usize];
             if let (FeatureTally::Rows(rows), true) = (&tally, context.rules.is_random()) {
                 // A single cut needs no order of the rows.
                 let codes = CodeExtremes::of(rows.iter().map(|(code, _)| *code), bins);
-                self.done |= codes.vary();
+                self.varies |= codes.vary();
                 best.try_at_random(&drawn, bins, &codes, |goes_left| {
                     sums_of::<K>(rows.iter().copied(), goes_left)
                 });
@@ -183,7 +207,7 @@ impl<K: Criterion> LargeNode<K> {
             }
             let list = tally.into_list();
             if list.len() > 1 {
-                self.done = true;
+                self.varies = true;
                 best.consider(&drawn, bins, &list);
             }
         }
@@ -191,8 +215,8 @@ impl<K: Criterion> LargeNode<K> {
         self.cut = best.found;
     }
 
-    /// Moves the node's rows in a partition. Rows that go left stay within `rows`; rows that go right move to the same
-    /// range of `spare`.
+    /// Moves the node's rows in a partition. Rows that go left stay within `rows`; rows that go right move to the front
+    /// of the same range of `spare`, and those of the middle child to its end, in reverse order.
     pub(super) fn divide(
         &mut self,
         context: &ForestContext<'_, K>,
@@ -202,23 +226,28 @@ impl<K: Criterion> LargeNode<K> {
     ) {
         let Some(cut) = &self.cut else { return };
         let (rows, spare) = (&mut rows[self.open.rows.clone()], &mut spare[self.open.rows.clone()]);
-        let (left, right) = self.sides;
-        // The first `left + right` entries belong to rows of earlier partitions, which were already moved. These
-        // entries are not in order, so the search starts after them.
-        let part = view.part(&rows[left + right..]);
-        let part = left + right + part.start..left + right + part.end;
+        // The first entries belong to rows of earlier partitions, which were already moved. These entries are not in
+        // order, so the search starts after them.
+        let done: usize = self.sides.iter().sum();
+        let part = view.part(&rows[done..]);
+        let part = done + part.start..done + part.end;
         let bins = &context.binning.features[cut.feature as usize];
-        let missing = bins.missing_code.filter(|_| cut.missing_left).unwrap_or(u32::MAX);
+        let missing = cut.missing_goes_left(bins);
         let Some(column) = view.column(cut.feature) else { return };
         let goes_left = |code: u32| code <= cut.code || code == missing;
-        let mut moved = Moved { rows, spare, left, right };
-        match column.bytes() {
-            Some(codes) => {
+        let [left, right, middle] = self.sides;
+        let mut moved = Moved { rows, spare, left, right, middle };
+        match (column.bytes(), cut.missing_goes_middle(bins)) {
+            (Some(codes), None) => {
                 moved.divide(part, |row| goes_left(u32::from(codes[(row - view.first) as usize])));
             }
-            None => moved.divide(part, |row| goes_left(column.code(row - view.first))),
+            (None, None) => moved.divide(part, |row| goes_left(column.code(row - view.first))),
+            (_, Some(missing)) => moved.divide_in_three(part, |row| {
+                let code = column.code(row - view.first);
+                if code == missing { 2 } else { usize::from(!goes_left(code)) }
+            }),
         }
-        self.sides = (moved.left, moved.right);
+        self.sides = [moved.left, moved.right, moved.middle];
     }
 
     /// Applies the split after all rows were moved. Returns the children, or `None` if the node is not split.
@@ -228,19 +257,21 @@ impl<K: Criterion> LargeNode<K> {
         tree: &mut ForestTree,
         rows: &mut [u32],
         spare: &[u32],
-    ) -> Option<[OpenForestNode<K::Sums>; 2]> {
+    ) -> Option<Children<K::Sums>> {
         let cut = self.cut?;
         let Range { start, end } = self.open.rows;
-        let (left, right) = self.sides;
-        rows[start + left..end].copy_from_slice(&spare[start..start + right]);
-        let sums = K::minus(self.open.sums, &cut.left);
-        let (first, second) = context.add_children(tree, &self.open, &cut.left, &sums);
-        tree.nodes[self.open.node as usize].split = Some(cut.to_split(first.node, self.gain));
-        let middle = start + left;
-        Some([
-            OpenForestNode { rows: start..middle, ..first },
-            OpenForestNode { rows: middle..end, ..second },
-        ])
+        let [left, right, middle] = self.sides;
+        let (lefts, rights) = (start + left, end - middle);
+        rows[lefts..rights].copy_from_slice(&spare[start..start + right]);
+        for (row, moved) in rows[rights..end].iter_mut().zip(spare[rights..end].iter().rev()) {
+            *row = *moved;
+        }
+        let mut children = context.add_children(tree, &self.open, &cut);
+        tree.nodes[self.open.node as usize].split = Some(cut.to_split(children[0].node, self.gain));
+        for (child, rows) in children.iter_mut().zip([start..lefts, lefts..rights, rights..end]) {
+            child.rows = rows;
+        }
+        Some(children)
     }
 }
 
@@ -250,9 +281,32 @@ struct Moved<'a> {
     spare: &'a mut [u32],
     left: usize,
     right: usize,
+    middle: usize,
 }
 
 impl Moved<'_> {
+    /// Moves rows to three children. `child_of` returns 0 for left, 1 for right and 2 for middle.
+    fn divide_in_three(&mut self, part: Range<usize>, child_of: impl Fn(u32) -> usize) {
+        for place in part {
+            let row = self.rows[place];
+            match child_of(row) {
+                0 => {
+                    self.rows[self.left] = row;
+                    self.left += 1;
+                }
+                1 => {
+                    self.spare[self.right] = row;
+                    self.right += 1;
+                }
+                _ => {
+                    self.middle += 1;
+                    let last = self.spare.len() - self.middle;
+                    self.spare[last] = row;
+                }
+            }
+        }
+    }
+
     #[inline(always)]
     fn divide(&mut self, part: Range<usize>, goes_left: impl Fn(u32) -> bool) {
         for place in part {

@@ -62,6 +62,7 @@ impl<'a> ForestLearner<'a> {
                 parameters,
                 data: &input.data,
                 at_most: input.at_most,
+                coupled: None,
                 start: RemoteStart::Constant(0.0),
             })?,
         };

@@ -22,7 +22,7 @@ mod sample;
 mod view;
 
 use crate::bins::BinnedData;
-use crate::config::{FeatureCount, ForestSettings, LeafScore, Sampling, StageStart};
+use crate::config::{FeatureCount, ForestSettings, LeafScore, MissingPolicy, Sampling, StageStart};
 use crate::driver::{
     ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts, StageContext, StartScores,
     TrainRequest, ValidationData, ValidationSet, value_of,
@@ -56,8 +56,13 @@ fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     } else {
         0
     };
+    // If every value is kept, the rows of a node are listed by code, for at least one feature of every tree.
+    let listed = match parameters.learner.candidates.max_bin() {
+        Some(_) => 0,
+        None => 12 * u64::from(trees_in_a_scan()),
+    };
     let out_of_bag = if wants_out_of_bag(request) { 8 + 4 + 16 } else { 0 };
-    4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + out_of_bag
+    4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + listed + out_of_bag
 }
 
 /// Returns whether out-of-bag scores are computed, as an output or as the start of the next stage.
@@ -116,7 +121,9 @@ impl PartSettings for ForestSettings {
             Some(_) => Combine::Wins,
         };
         let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
-        let costs = SplitCosts::new(request.costs.as_ref(), None, context.features, &request.place())?;
+        let place = request.place();
+        let cost_parameters = parameters.learner.tree.costs;
+        let costs = SplitCosts::new(request.costs.as_ref(), cost_parameters, context.features, &place)?;
         let learner = ForestLearner::new(request, parameters, input, validation, out_of_bag, costs)?;
         Ok((PartFamily::Trees(part), Box::new(learner)))
     }
@@ -137,6 +144,12 @@ fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result
         false => return Ok(()),
         true if parameters.learner.pairs_per_document.is_some() => {
             "--strength: not available for forests trained on document pairs, whose trees score pairs, not documents"
+        }
+        true if parameters.missing == MissingPolicy::Branch => {
+            return Err(Error::usage(
+                "--strength: missing=branch is not supported, because its splits have three children",
+                "remove --strength, or set missing=learned",
+            ));
         }
         true if parameters.learner.candidates.max_bin().is_none() => {
             "--strength: candidates without bins are not supported"

@@ -264,10 +264,12 @@ impl<K: Criterion> PointGrowth<K> {
         !self.active.is_empty()
     }
 
-    /// Samples the features of the next scan. Returns false if no node needs a scan.
-    fn draw(&mut self, grower: &PointGrower<'_, K>) -> bool {
+    /// Samples the features of the next scan. Returns false if no node needs a scan. `room` is the memory limit for
+    /// lists of rows, in bytes.
+    fn draw(&mut self, grower: &PointGrower<'_, K>, room: usize) -> bool {
         let PointGrowth { active, features, .. } = self;
-        active.iter_mut().fold(false, |any, node| node.draw(&grower.context, features) | any)
+        let room = room / active.len().max(1);
+        active.iter_mut().fold(false, |any, node| node.draw(&grower.context, features, room) | any)
     }
 
     /// Moves the rows of a partition to the children of their nodes.
@@ -340,7 +342,7 @@ impl<K: Criterion> PointGrower<'_, K> {
         let lanes = &self.context.lanes;
         // One node is split at a time, to limit the memory for sums.
         while growth.take(1) {
-            while growth.draw(self) {
+            while growth.draw(self, self.memory / rayon::current_num_threads()) {
                 for node in &mut growth.active {
                     views
                         .iter()
@@ -367,7 +369,8 @@ impl<K: Criterion> PointGrower<'_, K> {
         let at_a_time = (self.memory / node_bytes).max(1);
         let lanes = &self.context.lanes;
         while growths.iter_mut().fold(false, |any, growth| growth.take(at_a_time) | any) {
-            while growths.iter_mut().fold(false, |any, growth| growth.draw(self) | any) {
+            let room = self.memory / growths.len().max(1);
+            while growths.iter_mut().fold(false, |any, growth| growth.draw(self, room) | any) {
                 self.each_partition(|view| {
                     growths.par_iter_mut().for_each_init(Buffers::new, |buffers, growth| {
                         let PointGrowth { active, rows, .. } = growth;

@@ -63,6 +63,9 @@ pub trait BoostStep: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The result for a share.
     type Partial: Partial;
 
+    /// Whether the step computes gradients, for which coupled parts need the scores of each other.
+    const COUPLES: bool = false;
+
     /// Computes the result for a share whose state is up to date, divided into at most `blocks` blocks.
     fn run(&self, share: &mut MemberShare, blocks: usize) -> Result<Vec<Self::Partial>>;
 }
@@ -97,9 +100,18 @@ impl<S: BoostStep> Job for BoostJob<S> {
         blocks: usize,
     ) -> Result<Option<Vec<S::Partial>>> {
         let Some(mut share) = state.member(self.member) else { return Ok(None) };
-        match share.reach(&self.progress)? {
-            true => self.step.run(&mut share, blocks).map(Some),
-            false => Ok(None),
+        if !share.reach(&self.progress)? {
+            return Ok(None);
         }
+        if S::COUPLES {
+            let trees = share.trees();
+            drop(share); // coupling locks all parts, one after the other
+            if !state.couple(self.member, trees)? {
+                return Ok(None);
+            }
+            let Some(coupled) = state.member(self.member) else { return Ok(None) };
+            share = coupled;
+        }
+        self.step.run(&mut share, blocks).map(Some)
     }
 }

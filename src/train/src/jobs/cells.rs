@@ -12,25 +12,14 @@ use std::ops::Range;
 pub trait WireCell: Cell {
     /// Whether cells have a weight besides the count.
     const WEIGHTED: bool;
-
-    /// Converts sums to a cell.
-    fn of_sums(sums: GradientSums, count_bits: u32) -> Self;
 }
 
 impl WireCell for i64 {
     const WEIGHTED: bool = false;
-
-    fn of_sums(sums: GradientSums, count_bits: u32) -> i64 {
-        (sums.gradient << count_bits).wrapping_add(sums.count)
-    }
 }
 
 impl WireCell for [i64; 2] {
     const WEIGHTED: bool = true;
-
-    fn of_sums(sums: GradientSums, count_bits: u32) -> [i64; 2] {
-        [(sums.gradient << count_bits).wrapping_add(sums.count), sums.weight]
-    }
 }
 
 /// Writes one cell.

@@ -5,7 +5,7 @@ use super::learned_labels;
 use super::means::SharedMeans;
 use super::snapshot::TrainingSnapshot;
 use crate::config::Parameters;
-use crate::driver::{Metrics, Scores};
+use crate::driver::{Metrics, Scores, SoftmaxGroup, expected_values};
 use planetree_base::error::Result;
 use planetree_base::job::{Job, Shard};
 use planetree_base::wire::malformed;
@@ -23,6 +23,8 @@ pub struct CombinedMetrics {
     pub intercept: f64,
     /// The weight of each part, and the number of trees that its scores must include.
     pub members: Vec<(f64, usize)>,
+    /// The parts that are coupled by a softmax.
+    pub groups: Vec<SoftmaxGroup>,
 }
 
 impl Job for CombinedMetrics {
@@ -59,7 +61,13 @@ impl Job for CombinedMetrics {
         let terms = self.members.iter().zip(&members);
         let terms = terms.map(|((weight, trees), share)| Some((*weight, share.scores(*trees)?)));
         let Some(terms) = terms.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let sum = Scores::combined(&data.rows, self.intercept, &terms);
+        if self.groups.iter().any(|group| group.members.end > terms.len()) {
+            return Err(malformed());
+        }
+        let sum = match self.groups.as_slice() {
+            [] => Scores::combined(&data.rows, self.intercept, &terms),
+            groups => expected_values(&data.rows, self.intercept, &terms, groups),
+        };
         let metrics = Metrics::new(&Parameters::from_toml(&self.parameters)?, rows)?;
         Ok(Some(SharedMeans::of(&metrics.evaluate(rows, &sum))))
     }

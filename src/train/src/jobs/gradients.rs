@@ -27,6 +27,7 @@ pub struct GradientParts {
 
 impl BoostStep for UpdateGradients {
     const NAME: &'static str = "gradients";
+    const COUPLES: bool = true;
     type Partial = GradientParts;
 
     fn run(&self, share: &mut MemberShare, _blocks: usize) -> Result<Vec<GradientParts>> {

@@ -19,6 +19,10 @@ pub struct MemberShare {
     worker: AnyWorker,
     /// The workers of streaming histograms that this share has, if they build histograms of their own.
     pub(super) workers: Option<OwnWorkers>,
+    /// Whether gradients are computed from log odds, which depend on other parts.
+    pub(super) is_coupled: bool,
+    /// Number of trees that the log odds include. `None` before they are computed.
+    odds_trees: Option<usize>,
     /// Number of trees that the scores include.
     trees: usize,
     /// The round that the gradients were computed for. `None` before the first round.
@@ -64,16 +68,36 @@ impl MemberShare {
     }
 
     fn new(worker: AnyWorker) -> Self {
-        MemberShare { worker, workers: None, trees: 0, round: None, tree: None }
+        MemberShare {
+            worker,
+            workers: None,
+            is_coupled: false,
+            odds_trees: None,
+            trees: 0,
+            round: None,
+            tree: None,
+        }
     }
 
-    /// Adds the trees of earlier rounds, before any other.
+    /// Sets the log odds against the parts that this one is coupled with, all of whose scores include `trees` trees.
+    pub(super) fn couple(&mut self, odds: Scores, trees: usize) {
+        either!(&mut self.worker, worker => worker.set_odds(odds));
+        self.odds_trees = Some(trees);
+        self.round = None;
+    }
+
+    /// Adds the trees of earlier rounds, before any that is grown here.
     pub(super) fn add_earlier(&mut self, trees: &[CodedTree]) -> Result<()> {
-        for (round, tree) in (1..).zip(trees) {
+        for (round, tree) in (self.trees as u32 + 1..).zip(trees) {
             either!(&mut self.worker, worker => worker.add_earlier(round, tree))?;
         }
-        self.trees = trees.len();
+        self.trees += trees.len();
         Ok(())
+    }
+
+    /// Returns the number of trees that the scores include.
+    pub(super) fn trees(&self) -> usize {
+        self.trees
     }
 
     /// Returns whether cells have weights.
@@ -99,7 +123,8 @@ impl MemberShare {
                 Ok(self.trees == *trees)
             }
             BoostProgress::Tree { trees, start, splits } => {
-                let is_current = self.trees == *trees;
+                let has_odds = !self.is_coupled || self.odds_trees == Some(*trees);
+                let is_current = self.trees == *trees && has_odds;
                 if is_current {
                     self.apply(start, splits)?;
                 }

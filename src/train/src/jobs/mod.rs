@@ -1,7 +1,7 @@
 //! Defines the jobs that a cluster runs for training, one per file. [`Survey`] summarises features for binning. The
 //! steps [`UpdateGradients`] and [`Level`] (or [`StreamLevel`] and [`SumParts`], or [`ValueLevel`]) grow boosted trees. They are sent as
 //! [`BoostJob`]s, and each executor works on the rows of a [`BoostShare`]. [`CombinedMetrics`] evaluates several parts
-//! together. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms. The jobs of
+//! together, and [`Settle`] lets coupled parts use the scores of each other. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms. The jobs of
 //! linear models are in `linear/`.
 
 mod boost_job;
@@ -13,6 +13,7 @@ mod level;
 mod means;
 mod member_share;
 mod part_sums;
+mod settle;
 mod snapshot;
 mod streaming;
 mod survey;
@@ -29,6 +30,7 @@ pub use gradients::UpdateGradients;
 pub use level::{Level, LevelBlock};
 pub use means::SharedMeans;
 pub use part_sums::{PartSums, SumParts};
+pub use settle::{Settle, SettledShares};
 pub(crate) use snapshot::start_scores;
 pub use snapshot::{MemberSnapshot, TrainingSnapshot};
 pub use streaming::StreamLevel;

@@ -3,6 +3,7 @@
 use super::worker_shares::WorkerShares;
 use crate::bins::{BinOptions, Binning, DescribedBins};
 use crate::config::Parameters;
+use crate::driver::CoupledClass;
 use crate::tree::CodedTree;
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
@@ -33,6 +34,8 @@ pub struct MemberSnapshot {
     pub parameters: String,
     /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
     pub at_most: Option<i32>,
+    /// The class, if the part is coupled with others by a softmax.
+    pub coupled: Option<CoupledClass>,
     /// Whether cells have a weight or hessian besides gradient and count.
     pub weighted: bool,
     /// The score of every row before the first tree.

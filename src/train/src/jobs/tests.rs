@@ -20,6 +20,7 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();
     let data = || Arc::new(BinnedData::of_values(&values, &labels, 64, &options));
     let state = |rows: &[LabelledRows]| WorkerState {
+        odds: None,
         scores: Scores::constant(rows, 2.0),
         metrics: None,
         gradients: RowGradients::new(None, rows),
@@ -45,7 +46,7 @@ fn a_share_built_anew_says_what_the_one_before_said() {
             code,
             threshold: 0.0,
             missing_code: None,
-            missing_left: false,
+            missing: crate::bins::MissingBranch::Right,
             gain: 1.0,
         },
     };

@@ -115,8 +115,14 @@ mod tests {
 
     #[test]
     fn trees_come_back() {
-        let split =
-            ForestSplit { feature: 7, code: 300, threshold: -1.5, missing_left: true, left: 1, gain: 0.1 };
+        let split = ForestSplit {
+            feature: 7,
+            code: 300,
+            threshold: -1.5,
+            missing: crate::bins::MissingBranch::Left,
+            left: 1,
+            gain: 0.1,
+        };
         let node = |split| ForestNode { depth: 1, value: 1.0 / 3.0, cover: 17.0, split };
         let trees = |left| {
             let split = ForestSplit { left, ..split };

@@ -2,7 +2,8 @@
 //! one penalty.
 
 use super::learner::LinearAlgorithm;
-use super::newton::{Evaluation, Problem};
+use super::newton::{Evaluation, Problem, STEPS};
+use super::prepare::overflow;
 use super::runner::LinearJobs;
 use crate::driver::TrainRequest;
 use planetree_base::error::{Error, Result};
@@ -15,9 +16,11 @@ pub(super) struct LossDescent<'a> {
     pub request: &'a TrainRequest,
     pub problem: Problem<'a>,
     pub jobs: LinearJobs<'a>,
-    /// The factors of half the squared weights of SVMs, one per round, each of which finds the minimum. Empty for other
-    /// models, of which a round is a step.
-    pub penalties: Vec<f64>,
+    /// The values of `svm_c` of SVMs, one per round, each of which finds the minimum. Empty for other models, of which a
+    /// round is a step.
+    pub costs: Vec<f64>,
+    /// The values of `svm_c` for which the maximum number of steps ended the search, with what a further step would gain.
+    pub unfinished: Vec<(f64, f64)>,
     /// The function before the first round of this run.
     pub function: LinearFunction,
     /// The function after the last round, with its loss. `None` before the first round of this run.
@@ -32,7 +35,7 @@ impl LinearAlgorithm for LossDescent<'_> {
     fn start(&mut self, _round: u32) -> Result<()> {
         let current = self.problem.evaluate(&self.jobs, self.function.clone())?;
         if !self.problem.penalties_are_finite() {
-            return Err(match self.penalties.is_empty() {
+            return Err(match self.costs.is_empty() {
                 true => Error::usage(
                     format_args!("lambda_l2 = {:e} is too large: the penalty overflows", self.problem.lambda),
                     "lower lambda_l2; at the scale of the features, 1 is already strong",
@@ -41,11 +44,7 @@ impl LinearAlgorithm for LossDescent<'_> {
             });
         }
         if !current.is_finite() {
-            return Err(Error::place(
-                self.request.place(),
-                "labels, weights or features are too large: the loss overflows",
-                "scale them down, or set normalise_features=z",
-            ));
+            return Err(overflow(self.request.place()));
         }
         self.current = Some(current);
         Ok(())
@@ -55,10 +54,13 @@ impl LinearAlgorithm for LossDescent<'_> {
         let Some(current) = &self.current else {
             return Err(Error::bug("linear", "the learner was not started"));
         };
-        if !self.penalties.is_empty() {
-            let Some(penalty) = self.penalties.get(round as usize - 1) else { return Ok(false) };
-            self.problem.lambda = *penalty;
+        if !self.costs.is_empty() {
+            let Some(cost) = self.costs.get(round as usize - 1) else { return Ok(false) };
+            self.problem.lambda = self.problem.plan.weight / cost;
             let next = self.problem.minimise(&self.jobs, current.function.clone())?;
+            if !next.is_minimum() {
+                self.unfinished.push((*cost, next.possible_gain()));
+            }
             self.current = Some(next);
             return Ok(true);
         }
@@ -78,15 +80,21 @@ impl LinearAlgorithm for LossDescent<'_> {
     }
 
     fn end_note(&self, rounds: u32) -> String {
-        match self.penalties.len() {
+        match self.costs.len() {
             0 | 1 => format!("converged after {rounds} rounds"),
             values => format!("all {values} values of svm_c were tried"),
         }
     }
 
     fn limit_note(&self, rounds: u32) -> Option<String> {
+        if let Some((cost, gain)) = self.unfinished.first() {
+            return Some(format!(
+                "svm_c = {cost}: the search ended after {STEPS} steps, and a further one would lower the objective by about \
+                 {gain:.1e} of it; lower svm_c"
+            ));
+        }
         let current =
-            self.current.as_ref().filter(|current| self.penalties.is_empty() && !current.is_minimum())?;
+            self.current.as_ref().filter(|current| self.costs.is_empty() && !current.is_minimum())?;
         Some(format!(
             "the weights did not converge in {rounds} rounds: a further step would lower the loss by about {:.1e} of it; \
              raise num_trees, or set a larger lambda_l2 if the classes can be separated",

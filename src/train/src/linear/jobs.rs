@@ -5,14 +5,14 @@
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
 use super::rows::{FeatureRange, LinearRows};
 use super::sums::FixedSums;
+use super::weights::RowWeights;
 use crate::config::{LinearLoss, Parameters, Target};
-use crate::jobs::start_scores;
+use crate::jobs::{SharedMeans, start_scores};
 use planetree_base::compact::Bytes;
 use planetree_base::error::Result;
 use planetree_base::job::{Partial, Shard};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
-use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
 
 /// Finds the ranges of features.
@@ -50,36 +50,7 @@ pub struct LinearTotals {
     /// The sums, in the order of [`StandardPlan::scales`].
     pub sums: FixedSums,
     /// The metrics.
-    pub means: ShareMeans,
-}
-
-/// Serialised means of the metrics, by share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ShareMeans(Vec<Vec<Bytes>>);
-
-impl ShareMeans {
-    /// Serialises the means of a share.
-    pub fn new(means: &[Mean]) -> Self {
-        ShareMeans(vec![means.iter().map(|mean| Bytes(mean.to_bytes())).collect()])
-    }
-
-    /// Appends the means of other shares.
-    pub fn append(&mut self, other: ShareMeans) {
-        self.0.extend(other.0);
-    }
-
-    /// Adds the metrics of all shares to `sums`, which has the same metrics.
-    pub fn add_to(&self, sums: &mut [Mean]) -> Result<()> {
-        for means in &self.0 {
-            if means.len() != sums.len() {
-                return Err(malformed());
-            }
-            for (sum, bytes) in sums.iter_mut().zip(means) {
-                sum.merge(&Mean::from_bytes(sum.metric(), &bytes.0).ok_or_else(malformed)?);
-            }
-        }
-        Ok(())
-    }
+    pub means: SharedMeans,
 }
 
 /// What executors read their rows by, besides the dataset.
@@ -87,6 +58,8 @@ impl ShareMeans {
 pub struct LinearSnapshot {
     /// The parameters as TOML.
     pub parameters: String,
+    /// The weights that rows have.
+    pub weights: RowWeights,
     /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
     pub at_most: Option<i32>,
     /// The content of the file of the model whose scores training starts from. `None` if it starts without scores.
@@ -106,12 +79,12 @@ pub(crate) fn read_rows(
     snapshot: Option<LinearSnapshot>,
     shard: &Shard<'_, LabelledData>,
 ) -> Result<Option<LinearRows>> {
-    let Some(LinearSnapshot { parameters, at_most, start }) = snapshot else { return Ok(None) };
+    let Some(LinearSnapshot { parameters, weights, at_most, start }) = snapshot else { return Ok(None) };
     let parameters = Parameters::from_toml(&parameters)?;
     let rows = LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref())?;
     let offsets = start.map(|model| start_scores(&model, shard)).transpose()?;
     let target = at_most.map_or(Target::Labels, Target::AtMost);
-    rows.learning(&target, offsets, &parameters).map(Some)
+    rows.learning((&target, &weights), offsets, &parameters).map(Some)
 }
 
 /// Implements a job on [`LinearRows`].
@@ -155,7 +128,7 @@ linear_job!(LinearRanges, "linear_ranges", FeatureRanges, |job, rows| FeatureRan
 linear_job!(LinearMoments, "linear_moments", FixedSums, |job, rows| rows.moments(&job.plan));
 linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     let totals = rows.sums(&job.plan, &job.loss, &job.point);
-    LinearTotals { sums: totals.sums, means: ShareMeans::new(&totals.means) }
+    LinearTotals { sums: totals.sums, means: SharedMeans::of(&totals.means) }
 });
 linear_job!(LinearOffset, "linear_offset", Largest, |_job, rows| Largest(rows.largest_offset()));
 
@@ -188,7 +161,7 @@ impl Partial for FixedSums {
 
 impl Partial for LinearTotals {
     fn merge(&mut self, other: Self) -> Result<()> {
-        self.means.append(other.means);
+        self.means.merge(other.means)?;
         Partial::merge(&mut self.sums, other.sums)
     }
 

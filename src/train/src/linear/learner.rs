@@ -61,7 +61,7 @@ impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
     }
 
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
-        self.validation.log(&self.algorithm.function(), self.algorithm.means(), round)
+        self.validation.log(&*self.algorithm.function(), self.algorithm.means(), round)
     }
 
     fn training_scores(&self) -> Option<&Scores> {
@@ -69,7 +69,7 @@ impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
     }
 
     fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
-        Ok(Cow::Owned(self.validation.scores(&self.algorithm.function(), set)?))
+        Ok(Cow::Owned(self.validation.scores(&*self.algorithm.function(), set)?))
     }
 
     fn leaves_threads_idle(&self) -> bool {

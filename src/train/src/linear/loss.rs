@@ -1,4 +1,4 @@
-//! The losses of linear models. A loss is a function of the score and the label of a single row.
+//! The losses of linear models that learn from single rows: functions of the score and the label of a row.
 
 use crate::config::LinearLoss;
 
@@ -14,7 +14,7 @@ pub struct RowLoss {
 }
 
 impl LinearLoss {
-    /// Computes the loss of a row. The loss of pairs is that of a query; see [`ActivePairs`](super::rank::ActivePairs).
+    /// Computes the loss of a row.
     pub fn of_row(&self, label: f32, score: f64) -> RowLoss {
         match self {
             LinearLoss::Squared => {
@@ -33,25 +33,23 @@ impl LinearLoss {
                     hessian: small / ((1.0 + small) * (1.0 + small)),
                 }
             }
-            LinearLoss::Hinge { relevant_from } => {
+            LinearLoss::Hinge { relevant_from, .. } => {
                 let side = if label >= *relevant_from { 1.0 } else { -1.0 };
                 let short = (1.0 - side * score).max(0.0);
                 let hessian = if short > 0.0 { 1.0 } else { 0.0 };
                 RowLoss { loss: short * short / 2.0, gradient: side * short, hessian }
             }
-            LinearLoss::RankHinge => RowLoss { loss: 0.0, gradient: 0.0, hessian: 0.0 },
         }
     }
 
-    /// Returns bounds on the absolute values of the loss, the gradient and the hessian of a row or a pair, if scores and
-    /// labels are at most `score` and `label`. Those of a pair are with respect to the features of both documents.
+    /// Returns bounds on the absolute values of the loss, the gradient and the hessian of a row, if scores and
+    /// labels are at most `score` and `label`.
     pub fn bounds(&self, label: f64, score: f64) -> [f64; 3] {
         let square = |number: f64| number * number / 2.0;
         match self {
             LinearLoss::Squared => [square(label + score), label + score, 1.0],
             LinearLoss::Logistic { .. } => [score + 1.0, 1.0, 1.0],
             LinearLoss::Hinge { .. } => [square(1.0 + score), 1.0 + score, 1.0],
-            LinearLoss::RankHinge => [square(1.0 + 2.0 * score), 2.0 * (1.0 + 2.0 * score), 4.0],
         }
     }
 }
@@ -66,7 +64,7 @@ mod tests {
         for loss in [
             LinearLoss::Squared,
             LinearLoss::Logistic { relevant_from: 1.0 },
-            LinearLoss::Hinge { relevant_from: 1.0 },
+            LinearLoss::Hinge { relevant_from: 1.0, undersample: None },
         ] {
             for (label, score) in [(0.0, -3.0), (1.0, -0.5), (2.0, 0.0), (0.0, 0.7), (1.0, 4.0), (0.0, 9.0)] {
                 let at = |moved: f64| loss.of_row(label, score + moved);

@@ -4,8 +4,8 @@
 //! sum over the rows of weight * loss(label, score) + lambda / 2 * sum over the features of weight²
 //! ```
 //!
-//! where the loss is half the squared error, the log loss or half the squared hinge loss of a row, or of a pair, and the intercept is not penalised. For the squared error,
-//! one step leads to the minimum: it solves the normal equations. A step for the log loss is one of iteratively
+//! where the loss is half the squared error, the log loss or half the squared hinge loss of a row, and the
+//! intercept is not penalised. For the squared error, one step leads to the minimum: it solves the normal equations. A step for the log loss is one of iteratively
 //! reweighted least squares.
 
 use super::jobs::LinearSums;
@@ -14,11 +14,14 @@ use super::runner::LinearJobs;
 use crate::config::LinearLoss;
 use planetree_base::error::Result;
 use planetree_base::symmetric::Symmetric;
-use planetree_metric::Mean;
+use planetree_metric::{Mean, Metric};
 use planetree_model::model::LinearFunction;
 
 /// The reduction of the loss, relative to the loss, below which a point is the minimum.
 const CONVERGED: f64 = 1e-18;
+
+/// Maximum number of steps of a search. Usually there are about ten.
+pub(super) const STEPS: u32 = 200;
 
 /// The loss of a linear function, with its derivatives.
 pub(super) struct Evaluation {
@@ -48,12 +51,12 @@ struct Step {
 pub(super) struct Problem<'a> {
     /// How features are standardised.
     pub plan: StandardPlan,
-    /// The loss of a row or a pair.
+    /// The loss of a row.
     pub loss: &'a LinearLoss,
     /// The factor of half the squared weights.
     pub lambda: f64,
-    /// Metrics without values, to which those of the rows are added.
-    pub metrics: Vec<Mean>,
+    /// The metrics to log.
+    pub metrics: Vec<Metric>,
 }
 
 impl Problem<'_> {
@@ -76,8 +79,7 @@ impl Problem<'_> {
         let scales = self.plan.scales(self.loss, &point);
         let job = LinearSums { plan: self.plan.clone(), loss: self.loss.clone(), point };
         let totals = jobs.run(&job)?;
-        let mut means = self.metrics.clone();
-        totals.means.add_to(&mut means)?;
+        let means = totals.means.total(&self.metrics)?;
         let (mut objective, mut gradient, hessian) = self.plan.values(&totals.sums, &scales);
         let mut hessian = Symmetric::new(gradient.len(), hessian);
         for (feature, weight) in job.point.weights.iter().enumerate() {
@@ -89,10 +91,9 @@ impl Problem<'_> {
         Ok(Evaluation { function, point: job.point, objective, gradient, hessian, means })
     }
 
-    /// Returns the linear function with the least loss, with its loss. The search begins at `function`.
+    /// Returns the linear function with the least loss, with its loss. The search begins at `function`. It ends after
+    /// [`STEPS`] steps, even if the loss is not the least.
     pub(super) fn minimise(&self, jobs: &LinearJobs<'_>, function: LinearFunction) -> Result<Evaluation> {
-        /// Maximum number of steps. Usually there are about ten.
-        const STEPS: u32 = 200;
         let mut now = self.evaluate(jobs, function)?;
         for _ in 0..STEPS {
             match self.improve(jobs, &now)? {

@@ -128,8 +128,6 @@ pub struct StandardPlan {
     pub features: Vec<PlannedFeature>,
     /// Total weight of the training rows.
     pub weight: f64,
-    /// Total weight of the pairs of documents with different labels; 0 if the loss is not that of pairs.
-    pub pairs: f64,
     /// The largest absolute label.
     pub label: f64,
     /// The largest absolute score that training started from.
@@ -153,9 +151,10 @@ impl StandardPlan {
         self.normalisation == FeatureNormalisation::Query
     }
 
-    /// Returns the total weight of the terms of a loss, which are rows or pairs.
-    pub fn count(&self, loss: &LinearLoss) -> f64 {
-        if *loss == LinearLoss::RankHinge { self.pairs } else { self.weight }
+    /// Returns the largest absolute value of each standardised feature.
+    pub fn most_standardised(&self) -> impl Iterator<Item = f64> {
+        let normalisation = self.normalisation;
+        self.features.iter().map(move |planned| planned.most_standardised(normalisation))
     }
 
     /// Returns the normalisers of the features.
@@ -169,13 +168,11 @@ impl StandardPlan {
     /// Returns the scales of the sums: the loss, the gradient, and the lower triangle of the hessian. In the gradient and
     /// the hessian, the intercept precedes the features.
     pub fn scales(&self, loss: &LinearLoss, point: &LinearPoint) -> Vec<SumScale> {
-        let features = self.features.iter().map(|planned| planned.most_standardised(self.normalisation));
-        let most: Vec<f64> = std::iter::once(1.0).chain(features).collect();
+        let most: Vec<f64> = std::iter::once(1.0).chain(self.most_standardised()).collect();
         let terms = point.weights.iter().zip(&most[1..]).map(|(weight, most)| weight.abs() * most);
         let score = self.offset + point.intercept.abs() + terms.sum::<f64>();
         let [most_loss, most_gradient, most_hessian] = loss.bounds(self.label, score);
-        let count = self.count(loss);
-        let scale = |bound: f64| SumScale::of_bound(count * bound);
+        let scale = |bound: f64| SumScale::of_bound(self.weight * bound);
         let mut scales = Vec::with_capacity(1 + most.len() + entries(most.len()));
         scales.push(scale(most_loss));
         scales.extend(most.iter().map(|most| scale(most_gradient * most)));

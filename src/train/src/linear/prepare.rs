@@ -5,13 +5,13 @@ use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
-use super::rank::pair_count;
-use super::rows::{LinearRows, query_weight};
+use super::rows::LinearRows;
 use super::runner::LinearJobs;
 use super::sums::SumScale;
 use super::validation::LinearValidation;
+use super::weights::{NonrelevantSample, RowWeights};
 use crate::config::{
-    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, Parameters, SVM_COSTS,
+    LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, Parameters, svm_costs,
 };
 use crate::driver::{
     FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
@@ -22,12 +22,20 @@ use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
-use planetree_metric::Mean;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
 use std::sync::Arc;
 
+/// What a linear function is trained on.
+#[derive(Clone, Copy)]
+pub(crate) struct LinearInput<'a> {
+    /// The part and its rows.
+    pub member: &'a MemberInput,
+    /// The weights of the rows.
+    pub weights: RowWeights,
+}
+
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
-pub(super) const BYTES_PER_ROW: u64 = 24;
+pub(crate) const BYTES_PER_ROW: u64 = 24;
 
 impl PartSettings for LinearSettings {
     fn learner<'a>(
@@ -41,33 +49,31 @@ impl PartSettings for LinearSettings {
         let start = start_score(self, &input.data.rows, given.is_some())
             .map_err(|problem| problem.at(request.place()))?;
         let (training, validation) = StartScores::divided(given);
+        let weights = row_weights(self, &input.data.rows, observer);
+        let data = LinearInput { member: input, weights };
         let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
-        let (jobs, offset) = jobs(context, self, snapshot, input, training)?;
-        let mut plan = plan(context, self.learner.normalisation, input, offset, &jobs, observer)?;
-        if self.learner.loss == LinearLoss::RankHinge {
-            plan.pairs = pair_weight(&input.data.rows);
-            if plan.pairs <= 0.0 {
-                return Err(Error::place(
-                    context.sources.source.place(),
-                    "no query has documents with different labels: there are no pairs to learn from",
-                    "train on queries with different labels",
-                ));
-            }
-        }
+        let (jobs, offset) = jobs(context, self, snapshot, data, training)?;
+        let plan = plan(context, self.learner.normalisation, data, offset, &jobs, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
-        let penalties = penalties(self, &plan);
-        let problem = Problem {
-            plan,
-            loss: &self.learner.loss,
-            lambda: match self.learner.penalty {
-                LinearPenalty::Lambda(lambda) => lambda,
-                LinearPenalty::Cost(_) => penalties.first().copied().unwrap_or_default(),
-            },
-            metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
+        let costs = match self.learner.penalty {
+            LinearPenalty::Lambda(_) => Vec::new(),
+            LinearPenalty::Cost(cost) => svm_costs(cost),
         };
-        let algorithm =
-            LossDescent { request, problem, jobs, penalties, function: function.clone(), current: None };
+        let lambda = match self.learner.penalty {
+            LinearPenalty::Lambda(lambda) => lambda,
+            LinearPenalty::Cost(_) => costs.first().map_or(0.0, |cost| plan.weight / cost),
+        };
+        let problem = Problem { plan, loss: &self.learner.loss, lambda, metrics: self.metrics.clone() };
+        let algorithm = LossDescent {
+            request,
+            problem,
+            jobs,
+            costs,
+            unfinished: Vec::new(),
+            function: function.clone(),
+            current: None,
+        };
         let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
         Ok((PartFamily::Linear(function), Box::new(learner)))
     }
@@ -90,8 +96,7 @@ fn start_score(
 ) -> Result<f64, crate::objective::LabelProblem> {
     let relevant_from = match settings.learner.loss {
         LinearLoss::Squared => return Ok(if has_start { 0.0 } else { mean_of(rows, |label| label) }),
-        LinearLoss::RankHinge => return Ok(0.0),
-        LinearLoss::Logistic { relevant_from } | LinearLoss::Hinge { relevant_from } => relevant_from,
+        LinearLoss::Logistic { relevant_from } | LinearLoss::Hinge { relevant_from, .. } => relevant_from,
     };
     let logistic = objective(&ObjectiveParameters::Logistic { relevant_from }, settings.seed);
     let Some(logistic) = logistic else { return Ok(0.0) };
@@ -107,7 +112,7 @@ pub(crate) fn jobs<'a, L: Sync>(
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
     snapshot: impl FnOnce() -> String,
-    input: &'a MemberInput,
+    LinearInput { member: input, weights }: LinearInput<'a>,
     start: Option<TrainingStart>,
 ) -> Result<(LinearJobs<'a>, f64)> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
@@ -117,7 +122,7 @@ pub(crate) fn jobs<'a, L: Sync>(
             _ => None,
         };
         let has_start = start.is_some();
-        let snapshot = LinearSnapshot { parameters: snapshot(), at_most: input.at_most, start };
+        let snapshot = LinearSnapshot { parameters: snapshot(), weights, at_most: input.at_most, start };
         let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
         let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
         return Ok((jobs, offset));
@@ -133,7 +138,9 @@ pub(crate) fn jobs<'a, L: Sync>(
     };
     // The labels may be those of a class.
     let rows = move |partitions: std::ops::Range<usize>, values: Arc<FeatureValues>, offsets| {
-        LinearRows::with_values(&input.data.rows[partitions], values, offsets, settings)
+        let mut rows = input.data.rows[partitions].to_vec();
+        rows.iter_mut().for_each(|rows| weights.apply(rows));
+        LinearRows::new(rows, values, offsets, settings)
     };
     let bytes = 4 * source.values_count();
     // If not even the codes fit in memory, the values do not fit. If the codes do, they need their share of the memory.
@@ -156,18 +163,20 @@ pub(crate) fn jobs<'a, L: Sync>(
 pub(crate) fn plan(
     context: &StageContext<'_>,
     normalisation: FeatureNormalisation,
-    input: &MemberInput,
+    data: LinearInput<'_>,
     offset: f64,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
-    let (source, rows) = (&context.sources.source, &input.data.rows);
+    let (source, rows) = (&context.sources.source, &data.member.data.rows);
     let is_word = |feature: &usize| source.has_words(*feature);
     let left_out: Vec<&str> =
         (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();
     if !left_out.is_empty() {
-        observer
-            .note(&format!("categorical features have no weight in a linear model: {}", left_out.join(", ")));
+        observer.note(&format!(
+            "categorical features have no weight in linear models and nets: {}",
+            left_out.join(", ")
+        ));
     }
     let numeric = (0..source.features()).filter(|feature| !is_word(feature));
     let planned = |feature: usize| PlannedFeature::new(feature as u32, context.features[feature].fill);
@@ -176,8 +185,7 @@ pub(crate) fn plan(
     let mut plan = StandardPlan {
         normalisation,
         features: numeric.map(planned).collect(),
-        weight: total_weight(rows),
-        pairs: 0.0,
+        weight: total_weight(rows, &data.weights),
         label: labels.map(|label| f64::from(*label)).fold(0.0, largest),
         offset,
         all_features: source.features() as u32,
@@ -222,31 +230,40 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// Returns the factors of half the squared weights of an SVM, one per round.
-fn penalties(settings: &LinearSettings, plan: &StandardPlan) -> Vec<f64> {
-    let count = plan.count(&settings.learner.loss);
-    match settings.learner.penalty {
-        LinearPenalty::Lambda(_) => Vec::new(),
-        LinearPenalty::Cost(Some(cost)) => vec![count / cost],
-        LinearPenalty::Cost(None) => SVM_COSTS.iter().map(|cost| count / cost).collect(),
+/// Returns the weights that a linear model gives to the rows.
+fn row_weights(settings: &LinearSettings, rows: &[LabelledRows], observer: &mut dyn Observer) -> RowWeights {
+    let LinearLoss::Hinge { relevant_from, undersample: Some(per_relevant) } = settings.learner.loss else {
+        return RowWeights::Given;
+    };
+    match NonrelevantSample::draw(rows, relevant_from, settings.seed, per_relevant) {
+        Some(sample) => RowWeights::Undersampled(sample),
+        None => {
+            observer.note(&format!(
+                "undersample = {per_relevant}: there are not more nonrelevant documents, so all are used"
+            ));
+            RowWeights::Given
+        }
     }
 }
 
-/// Returns the number of pairs of documents with different labels, by the weights of their queries.
-fn pair_weight(rows: &[LabelledRows]) -> f64 {
-    let of_query = |rows: &LabelledRows, query: std::ops::Range<usize>| {
-        query_weight(rows, query.clone()) * pair_count(&rows.labels[query])
-    };
-    rows.iter().flat_map(|rows| rows.queries().map(move |query| of_query(rows, query))).sum()
-}
-
 /// Returns the total weight of all rows, added in the order of the rows.
-fn total_weight(rows: &[LabelledRows]) -> f64 {
+fn total_weight(rows: &[LabelledRows], weights: &RowWeights) -> f64 {
     let of = |rows: &LabelledRows| -> Vec<f64> {
+        let mut rows = rows.clone();
+        weights.apply(&mut rows);
         match &rows.weights {
             Some(weights) => weights.iter().map(|weight| f64::from(*weight)).collect(),
             None => vec![1.0; rows.len()],
         }
     };
     rows.iter().flat_map(of).sum()
+}
+
+/// Returns the error for numbers that are too large to add up.
+pub(crate) fn overflow(place: String) -> Error {
+    Error::place(
+        place,
+        "labels, weights or features are too large: the loss overflows",
+        "scale them down, or set normalise_features=z",
+    )
 }

@@ -1,19 +1,21 @@
 //! What learners that optimise a ranking metric by a linear function share.
 
+use super::learner::{LinearAlgorithm, LinearLearner};
 use super::prepare::BYTES_PER_ROW;
 use super::ranking::RankingTarget;
 use super::runner::LinearJobs;
 use super::validation::LinearValidation;
-use super::{jobs, plan};
-use crate::config::{LearnerParameters, Parameters};
-use crate::driver::{MemberInput, Observer, StageContext, StartScores};
+use super::weights::RowWeights;
+use super::{LinearInput, jobs, plan};
+use crate::config::{LearnerParameters, MetricRanker, Parameters, RankerParameters};
+use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
-use planetree_metric::{Mean, Metric};
-use planetree_model::model::{FeatureNormalisation, LinearFunction};
+use planetree_metric::Metric;
+use planetree_model::model::{LinearFunction, PartFamily};
 
 /// Memory per row of the rankings, besides that of the values.
-pub(crate) const RANKING_BYTES_PER_ROW: u64 = BYTES_PER_ROW + 24;
+const RANKING_BYTES_PER_ROW: u64 = BYTES_PER_ROW + 24;
 
 /// A metric to optimise on some rows.
 pub(crate) struct RankingProblem<'a> {
@@ -21,18 +23,47 @@ pub(crate) struct RankingProblem<'a> {
     pub target: RankingTarget,
     /// Runs jobs on the rows.
     pub jobs: LinearJobs<'a>,
-    /// The metrics to log, without values.
-    pub metrics: Vec<Mean>,
+    /// The metrics to log.
+    pub metrics: Vec<Metric>,
 }
 
-/// The name of a learner with the metric that it optimises.
-pub(crate) struct RankerKind {
-    /// Name of the learner, for messages.
-    pub name: &'static str,
-    /// The metric to optimise.
-    pub metric: Metric,
-    /// How features are normalised.
-    pub normalisation: FeatureNormalisation,
+/// How a learner that optimises a ranking metric is trained.
+pub(crate) trait MetricAlgorithm: RankerParameters {
+    /// Trains the linear function.
+    type Algorithm<'a>: LinearAlgorithm + 'a;
+
+    /// Returns the parameters as those of one of all learners.
+    fn parameters(settings: MetricRanker<Self>) -> LearnerParameters;
+
+    /// Creates the algorithm.
+    fn algorithm<'a>(
+        settings: &'a Parameters<MetricRanker<Self>>,
+        request: &'a TrainRequest,
+        problem: RankingProblem<'a>,
+    ) -> Self::Algorithm<'a>;
+}
+
+impl<O: MetricAlgorithm> PartSettings for Parameters<MetricRanker<O>> {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        start: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let (problem, validation) = problem(context, self, input, start, observer)?;
+        let algorithm = O::algorithm(self, context.request, problem);
+        let part = PartFamily::Linear(algorithm.function().into_owned());
+        Ok((part, Box::new(LinearLearner { algorithm, validation })))
+    }
+
+    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
+        members * RANKING_BYTES_PER_ROW
+    }
+
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        false
+    }
 }
 
 impl RankingProblem<'_> {
@@ -48,30 +79,31 @@ impl RankingProblem<'_> {
 }
 
 /// Reads the rows and finds the constants of the features. Returns an error if there is nothing to rank.
-pub(crate) fn problem<'a, L: Sync + Clone>(
-    kind: &RankerKind,
+fn problem<'a, O: MetricAlgorithm>(
     context: &StageContext<'a>,
-    settings: &'a Parameters<L>,
-    learner: LearnerParameters,
-    (input, start): (&'a MemberInput, Option<StartScores>),
+    settings: &'a Parameters<MetricRanker<O>>,
+    input: &'a MemberInput,
+    start: Option<StartScores>,
     observer: &mut dyn Observer,
 ) -> Result<(RankingProblem<'a>, LinearValidation)> {
     check(context, input)?;
     let rows = &input.data.rows;
     if rows.iter().any(|rows| rows.weights.is_some()) {
-        observer.note(&format!("{} uses the weights of rows only to normalise features", kind.name));
+        observer.note(&format!("{} does not use the weights of rows", O::SPEC.noun));
     }
-    let snapshot = || settings.with(learner).to_toml();
+    let ranker = &settings.learner;
+    let snapshot = || settings.with(O::parameters(ranker.clone())).to_toml();
     let (training, validation) = StartScores::divided(start);
-    let (jobs, offset) = jobs(context, settings, snapshot, input, training)?;
+    let data = LinearInput { member: input, weights: RowWeights::Equal };
+    let (jobs, offset) = jobs(context, settings, snapshot, data, training)?;
     let target = RankingTarget {
-        plan: plan(context, kind.normalisation, input, offset, &jobs, observer)?,
-        metric: kind.metric.to_string(),
+        plan: plan(context, ranker.normalisation, data, offset, &jobs, observer)?,
+        metric: ranker.metric.to_string(),
         convention: settings.convention.to_string(),
         queries: rows.iter().map(|rows| rows.queries().count() as u64).sum(),
     };
-    let metrics = settings.metrics.iter().map(|metric| Mean::new(*metric)).collect();
-    Ok((RankingProblem { target, jobs, metrics }, LinearValidation::new(context, validation)))
+    let problem = RankingProblem { target, jobs, metrics: settings.metrics.clone() };
+    Ok((problem, LinearValidation::new(context, validation)))
 }
 
 /// Returns an error if all documents of every query have the same label.

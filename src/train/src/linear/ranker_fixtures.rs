@@ -43,15 +43,13 @@ pub(crate) fn problem<'a>(
         normalisation: FeatureNormalisation::Query,
         features: (0..WEIGHTED as u32).map(|feature| PlannedFeature::new(feature, Some(0.0))).collect(),
         weight: 1.0,
-        pairs: 0.0,
         label: 4.0,
         offset: 0.0,
         all_features: FEATURES as u32,
     };
     let target =
         RankingTarget { plan, metric: metric.to_owned(), convention: convention.to_owned(), queries };
-    let metrics = load(Some("linear"), None, &[]).unwrap();
-    let metrics = metrics.first().metrics.iter().map(|metric| planetree_metric::Mean::new(*metric)).collect();
+    let metrics = load(Some("linear"), None, &[]).unwrap().first().metrics.clone();
     RankingProblem { target, jobs, metrics }
 }
 

@@ -13,7 +13,7 @@ use planetree_model::family::linear::FeatureNormaliser;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The metric to optimise, and the features that have weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,16 +40,8 @@ impl RankingTarget {
 pub(super) struct RankingCache {
     /// The metric to optimise, by partition.
     metric: OnceLock<Vec<Prepared>>,
-    /// The rankings at the last point.
-    point: Mutex<Option<Arc<RankedPoint>>>,
     /// The value of the metric for each query and each feature as the score. NaN if the query does not count.
     features: OnceLock<Vec<f64>>,
-}
-
-/// The rankings of all queries by a linear function.
-struct RankedPoint {
-    weights: Vec<f64>,
-    queries: Vec<RankedDocuments>,
 }
 
 /// The documents of a query, ranked by a linear function.
@@ -129,23 +121,11 @@ impl<'a> RankingRows<'a> {
     }
 
     /// Returns the rankings of all queries by the function with these weights.
-    pub(crate) fn ranked(&self, weights: &[f64]) -> impl std::ops::Deref<Target = [RankedDocuments]> + use<> {
-        struct Queries(Arc<RankedPoint>);
-        impl std::ops::Deref for Queries {
-            type Target = [RankedDocuments];
-            fn deref(&self) -> &[RankedDocuments] {
-                &self.0.queries
-            }
-        }
-        let cached = self.rows.ranking.point.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(point) = cached.filter(|point| point.weights == weights) {
-            return Queries(point);
-        }
-        let rank = |column: &mut Vec<f64>, query: &QueryPlace| self.rank(query, weights, column);
-        let queries = self.queries.par_iter().map_init(Vec::new, rank).collect();
-        let point = Arc::new(RankedPoint { weights: weights.to_vec(), queries });
-        *self.rows.ranking.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(point.clone());
-        Queries(point)
+    pub(crate) fn ranked(&self, weights: &[f64]) -> Arc<Vec<RankedDocuments>> {
+        self.rows.at_point.get_or(weights, || {
+            let rank = |column: &mut Vec<f64>, query: &QueryPlace| self.rank(query, weights, column);
+            self.queries.par_iter().map_init(Vec::new, rank).collect()
+        })
     }
 
     fn rank(&self, query: &QueryPlace, weights: &[f64], column: &mut Vec<f64>) -> RankedDocuments {

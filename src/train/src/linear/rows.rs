@@ -1,14 +1,17 @@
 //! The rows of some partitions with the values of their features, and the sums over them that training needs. All sums
 //! are fixed-point numbers or extremes, so that they do not depend on the order of the rows.
 
+use super::kept::KeptResult;
 use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
-use super::rank::ActivePairs;
 use super::ranking::RankingCache;
+use super::row_objective::RowObjective;
 use super::sums::{FixedSums, SumScale};
+use super::weights::RowWeights;
 use crate::bins::rows_of;
 use crate::config::{LinearLoss, Parameters, Target};
 use crate::driver::{FeatureValues, Metrics, Scores};
+use crate::objective::Objective;
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::Result;
 use planetree_data::LabelMap;
@@ -17,22 +20,28 @@ use planetree_metric::Mean;
 use planetree_model::family::linear::FeatureNormaliser;
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Columns are padded to a multiple of this many documents, which are multiplied at a time.
-const LANES: usize = 4;
+pub(crate) const LANES: usize = 4;
 /// Minimum number of queries that a task adds up, so that there are few lists of sums.
 const QUERIES_PER_TASK: usize = 16;
 
 /// The rows of some partitions, with the values of all features.
 pub struct LinearRows {
-    pub(super) rows: Vec<LabelledRows>,
+    pub(crate) rows: Vec<LabelledRows>,
     /// The values, which the parts of a model share.
-    pub(super) values: Arc<FeatureValues>,
+    pub(crate) values: Arc<FeatureValues>,
     /// The metrics that are logged.
-    pub(super) metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// What jobs that rank the rows keep.
     pub(super) ranking: RankingCache,
+    /// What jobs that compute gradients keep.
+    objective: OnceLock<RowObjective>,
+    /// What jobs keep for the last weights.
+    pub(crate) at_point: KeptResult,
+    /// What jobs keep for the last direction in which weights were moved.
+    pub(crate) along: KeptResult,
     /// The scores that training started from, by partition.
     offsets: Option<Vec<Vec<f64>>>,
 }
@@ -46,7 +55,7 @@ pub struct PointSums {
 }
 
 /// A query: its partition and its rows.
-type QueryRows<'a> = (usize, &'a LabelledRows, Range<usize>);
+pub(crate) type QueryRows<'a> = (usize, &'a LabelledRows, Range<usize>);
 
 impl LinearRows {
     /// Reads partitions. `label_map` replaces the labels of a source that does not map them itself.
@@ -68,19 +77,26 @@ impl LinearRows {
         let (rows, values): (Vec<Vec<LabelledRows>>, _) =
             read.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let rows: Vec<LabelledRows> = rows.into_iter().flatten().collect();
-        let (metrics, ranking) = (Metrics::new(parameters, &rows)?, RankingCache::default());
-        Ok(LinearRows { metrics, rows, values: Arc::new(values), ranking, offsets: None })
+        Self::new(rows, Arc::new(values), None, parameters)
     }
 
     /// Combines rows with the values of their features and the scores that training starts from.
-    pub fn with_values<L: Sync>(
-        rows: &[LabelledRows],
+    pub fn new<L: Sync>(
+        rows: Vec<LabelledRows>,
         values: Arc<FeatureValues>,
         offsets: Option<Vec<Vec<f64>>>,
         parameters: &Parameters<L>,
     ) -> Result<Self> {
-        let (metrics, ranking) = (Metrics::new(parameters, rows)?, RankingCache::default());
-        Ok(LinearRows { metrics, rows: rows.to_vec(), values, offsets, ranking })
+        Ok(LinearRows {
+            metrics: Metrics::new(parameters, &rows)?,
+            rows,
+            values,
+            ranking: RankingCache::default(),
+            at_point: KeptResult::default(),
+            along: KeptResult::default(),
+            objective: OnceLock::new(),
+            offsets,
+        })
     }
 
     /// Returns the values of all features.
@@ -88,14 +104,15 @@ impl LinearRows {
         &self.values
     }
 
-    /// Replaces the labels by those of a target, and adds the scores that training starts from.
-    pub fn learning<L: Sync>(
+    /// Replaces the labels by those of a target, sets the weights of rows, and adds the scores that training starts from.
+    pub(super) fn learning<L: Sync>(
         mut self,
-        target: &Target,
+        (target, weights): (&Target, &RowWeights),
         offsets: Option<Vec<Vec<f64>>>,
         parameters: &Parameters<L>,
     ) -> Result<Self> {
         self.offsets = offsets;
+        self.rows.iter_mut().for_each(|rows| weights.apply(rows));
         if *target != Target::Labels {
             let labels = self.rows.iter_mut().flat_map(|rows| &mut rows.labels);
             labels.for_each(|label| *label = target.label(*label));
@@ -104,10 +121,44 @@ impl LinearRows {
         Ok(self)
     }
 
+    /// Returns the scores that the documents of a query start from.
+    pub(crate) fn offsets(&self, partition: usize, query: Range<usize>) -> Option<&[f64]> {
+        self.offsets.as_ref().map(|offsets| &offsets[partition][query])
+    }
+
+    /// Returns the metrics of scores, which are listed in the order of the rows.
+    pub(crate) fn evaluate(&self, scores: &[f64]) -> Vec<Mean> {
+        let mut rest = scores;
+        let partitions = self.rows.iter().map(|rows| {
+            let (own, after) = rest.split_at(rows.len());
+            rest = after;
+            own.to_vec()
+        });
+        let scores = Scores::of_partitions(partitions.collect());
+        self.metrics.evaluate(&self.rows, &scores)
+    }
+
+    /// Returns the objective with what it keeps of the rows. The first call creates it.
+    pub(crate) fn objective(
+        &self,
+        make: impl FnOnce() -> Result<Option<Box<dyn Objective>>>,
+    ) -> Result<&RowObjective> {
+        if let Some(known) = self.objective.get() {
+            return Ok(known);
+        }
+        let made = RowObjective::new(make()?, &self.rows);
+        Ok(self.objective.get_or_init(|| made))
+    }
+
     /// Returns the largest absolute score that training starts from.
     pub fn largest_offset(&self) -> f64 {
         let offsets = self.offsets.iter().flatten().flatten();
         offsets.fold(0.0, |most, offset| most.max(offset.abs()))
+    }
+
+    /// Returns the scores that training started from, of the documents of a query.
+    pub(crate) fn offsets_of(&self, (partition, _, query): &QueryRows<'_>) -> Option<&[f64]> {
+        self.offsets.as_ref().map(|offsets| &offsets[*partition][query.clone()])
     }
 
     /// Returns the approximate memory in bytes.
@@ -178,17 +229,16 @@ impl LinearRows {
                 (sums, scores)
             },
         );
-        let mut rest = scores.as_slice();
-        let partitions = self.rows.iter().map(|rows| {
-            let (own, after) = rest.split_at(rows.len());
-            rest = after;
-            own.to_vec()
-        });
-        let scores = Scores::of_partitions(partitions.collect());
-        PointSums { sums, means: self.metrics.evaluate(&self.rows, &scores) }
+        PointSums { sums, means: self.evaluate(&scores) }
     }
 
-    fn queries(&self) -> impl Iterator<Item = QueryRows<'_>> {
+    /// Returns the labels and queries of all rows, by partition.
+    pub(crate) fn partitions(&self) -> &[LabelledRows] {
+        &self.rows
+    }
+
+    /// Returns all queries, in order.
+    pub(crate) fn queries(&self) -> impl Iterator<Item = QueryRows<'_>> {
         let rows = self.rows.iter().enumerate();
         rows.flat_map(|(partition, rows)| rows.queries().map(move |query| (partition, rows, query)))
     }
@@ -199,7 +249,7 @@ fn weight_of(rows: &LabelledRows, row: usize) -> f64 {
 }
 
 /// Returns the weight of a query, which is the mean of those of its rows.
-pub(super) fn query_weight(rows: &LabelledRows, query: Range<usize>) -> f64 {
+pub(crate) fn query_weight(rows: &LabelledRows, query: Range<usize>) -> f64 {
     let count = query.len().max(1) as f64;
     query.map(|row| weight_of(rows, row)).sum::<f64>() / count
 }
@@ -258,8 +308,6 @@ struct QueryMatrix {
     scores: Vec<f64>,
     gradients: Vec<f64>,
     hessians: Vec<f64>,
-    /// The active pairs, if the loss is that of pairs.
-    pairs: ActivePairs,
 }
 
 impl QueryMatrix {
@@ -269,22 +317,15 @@ impl QueryMatrix {
         &mut self,
         context: &QueryContext<'_>,
         all: &LinearRows,
-        (partition, rows, query): &QueryRows<'_>,
+        place: &QueryRows<'_>,
         sums: &mut FixedSums,
     ) {
+        let (partition, rows, query) = place;
         let padded = query.len().next_multiple_of(LANES).max(LANES);
         let size = context.plan.features.len() + 1;
-        self.start_scores(
-            context,
-            all.offsets.as_ref().map(|offsets| &offsets[*partition][query.clone()]),
-            query.len(),
-        );
+        self.start_scores(context, all.offsets_of(place), query.len());
         self.fill(context, &all.values[*partition], query.clone(), padded);
-        let pair_weight = (*context.loss == LinearLoss::RankHinge).then(|| query_weight(rows, query.clone()));
-        let total = match pair_weight {
-            Some(weight) => self.pair_losses(&rows.labels[query.clone()], weight),
-            None => self.row_losses(context.loss, rows, query.clone()),
-        };
+        let total = self.row_losses(context.loss, rows, query.clone());
         self.gradients.resize(padded, 0.0);
         self.hessians.resize(padded, 0.0);
         let (columns, mut place) = (&self.columns, 0);
@@ -300,14 +341,8 @@ impl QueryMatrix {
         self.weighted.resize(padded, 0.0);
         for row in 0..size {
             let column = &columns[row * padded..][..padded];
-            if let Some(weight) = pair_weight {
-                let (column, weighted) = (&column[..query.len()], &mut self.weighted[..query.len()]);
-                self.pairs.multiply(column, weighted);
-                weighted.iter_mut().for_each(|weighted| *weighted *= weight);
-            } else {
-                for ((weighted, value), hessian) in self.weighted.iter_mut().zip(column).zip(&self.hessians) {
-                    *weighted = value * hessian;
-                }
+            for ((weighted, value), hessian) in self.weighted.iter_mut().zip(column).zip(&self.hessians) {
+                *weighted = value * hessian;
             }
             for other in columns.chunks_exact(padded).take(row + 1) {
                 add(dot(other, &self.weighted));
@@ -329,14 +364,6 @@ impl QueryMatrix {
             self.hessians.push(weight * hessian);
         }
         total
-    }
-
-    /// Finds the active pairs of a query and computes the gradients of its rows. Returns the loss of the pairs.
-    fn pair_losses(&mut self, labels: &[f32], weight: f64) -> f64 {
-        let loss = self.pairs.update(labels, &self.scores, &mut self.gradients);
-        self.gradients.iter_mut().for_each(|gradient| *gradient *= weight);
-        self.hessians.clear();
-        weight * loss
     }
 
     /// Sets the scores to the intercept and the scores that training started from.
@@ -376,7 +403,7 @@ impl QueryMatrix {
 /// Returns the scalar product of two columns, whose length is a multiple of [`LANES`]. The order of additions is fixed,
 /// so the result does not depend on the vector instructions.
 #[inline(always)]
-fn dot(one: &[f64], other: &[f64]) -> f64 {
+pub(crate) fn dot(one: &[f64], other: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     for (one, other) in one.chunks_exact(LANES).zip(other.chunks_exact(LANES)) {
         let products = one.iter().zip(other).map(|(one, other)| one * other);

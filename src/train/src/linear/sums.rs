@@ -56,14 +56,16 @@ impl FixedSums {
         self.whole.len()
     }
 
-    /// Adds a term to a sum.
+    /// Adds a term to a sum. Sums beyond the bound of the scale wrap around: those who cannot rule them out check the bound
+    /// afterwards and discard the sums.
     #[inline(always)]
     pub fn add(&mut self, sum: usize, term: f64, scale: SumScale) {
         let scaled = term * scale.0;
         let whole = scaled as i64;
-        self.whole[sum] += whole;
+        self.whole[sum] = self.whole[sum].wrapping_add(whole);
         // The subtraction is exact, because the two numbers have the same exponent or the difference is below 1.
-        self.fraction[sum] += ((scaled - whole as f64) * FRACTION) as i64;
+        let fraction = ((scaled - whole as f64) * FRACTION) as i64;
+        self.fraction[sum] = self.fraction[sum].wrapping_add(fraction);
     }
 
     /// Adds other sums to these. Returns false if their numbers differ.

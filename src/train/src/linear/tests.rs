@@ -1,15 +1,10 @@
 //! Compares trained weights with slow twins: normal equations of plain sums, and the gradient of the log loss.
 
 use crate::config::{Parameters, load};
-use crate::fixtures::{Document, FEATURES, dataset, documents, normalised};
-use crate::{CheckpointPlan, Every, Outcome, Silent, TrainRequest, train};
+use crate::fixtures::{Document, FEATURES, Notes, dataset, documents, normalised, request, resumed};
+use crate::{Outcome, Silent, train};
 use planetree_base::storage::Location;
 use planetree_model::model::{LinearFunction, Model, PartFamily};
-
-fn request(data: &Location, preset: &str, set: &[&str]) -> TrainRequest {
-    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-    TrainRequest::new(data.clone(), load(Some(preset), None, &set).unwrap())
-}
 
 fn trained(data: &Location, preset: &str, set: &[&str]) -> Outcome {
     train(&request(data, preset, set), &mut Silent).unwrap()
@@ -18,7 +13,7 @@ fn trained(data: &Location, preset: &str, set: &[&str]) -> Outcome {
 fn function(model: &Model) -> &LinearFunction {
     match &model.parts[0].family {
         PartFamily::Linear(function) => function,
-        PartFamily::Trees(_) => panic!("the part is linear"),
+        _ => panic!("the part is linear"),
     }
 }
 
@@ -154,19 +149,8 @@ fn partitions_and_resumed_runs_have_the_same_weights() {
         let expected = trained(&one, preset, set).model;
         assert_eq!(trained(&many, preset, set).model.parts, expected.parts, "{preset}");
         for stop in 1..=expected.rounds {
-            let location = Location::Local(room.path().join(format!("{preset}-{stop}")));
-            let checkpoint = Some(CheckpointPlan { location, every: Every::Rounds(1) });
-            let limit = format!("num_trees={stop}");
-            let set: Vec<&str> = set.iter().copied().chain([limit.as_str()]).collect();
-            let first = TrainRequest { checkpoint: checkpoint.clone(), ..request(&many, preset, &set) };
-            train(&first, &mut Silent).unwrap();
-            let set = &set[..set.len() - 1];
-            let rest = TrainRequest { checkpoint, resume: true, ..request(&many, preset, set) };
-            assert_eq!(
-                train(&rest, &mut Silent).unwrap().model,
-                trained(&many, preset, set).model,
-                "{preset} {stop}"
-            );
+            let model = resumed(room.path(), &many, preset, set, stop);
+            assert_eq!(model, trained(&many, preset, set).model, "{preset} {stop}");
         }
     }
 }
@@ -179,10 +163,12 @@ fn hinge_losses_have_no_slope_at_the_trained_weights() {
     let data = dataset(room.path(), "data", &documents, 1 << 20);
     for (how, cost) in [("none", 0.3), ("query", 1.0), ("z", 100.0), ("minmax", 20.0)] {
         let features = normalised(&documents, how);
-        let set = [format!("normalise_features={how}"), format!("svm_c={cost}")];
         let of = |query: usize| documents.iter().filter(move |document| document.query == query);
         for preset in ["svm", "ranksvm"] {
-            let outcome = trained(&data, preset, &[&set[0], &set[1]]);
+            let (normalise, cost_set) = (format!("normalise_features={how}"), format!("svm_c={cost}"));
+            let mut set = vec![normalise.as_str(), &cost_set];
+            set.extend((preset == "ranksvm").then_some("svm_tolerance=1e-14"));
+            let outcome = trained(&data, preset, &set);
             let found = function(&outcome.model);
             let score = |row: usize| {
                 let terms = found.terms.iter().zip(&features[row]).map(|(term, value)| term.weight * value);
@@ -229,9 +215,9 @@ fn the_best_cost_on_validation_data_is_kept() {
     let room = tempfile::tempdir().unwrap();
     let data = dataset(room.path(), "data", &documents(6, 40), 1 << 20);
     let valid = dataset(room.path(), "valid", &documents(7, 40), 1 << 20);
-    for preset in ["svm", "ranksvm"] {
+    for (preset, set) in [("svm", &[][..]), ("ranksvm", &["svm_tolerance=1e-14"])] {
         let outcome =
-            train(&request(&data, preset, &[]).validate("vali", valid.clone()), &mut Silent).unwrap();
+            train(&request(&data, preset, set).validate("vali", valid.clone()), &mut Silent).unwrap();
         let value = |round: u32| {
             let entry = |entry: &&crate::LogEntry| {
                 entry.round == round && entry.split == "vali" && entry.metric == "map"
@@ -241,8 +227,9 @@ fn the_best_cost_on_validation_data_is_kept() {
         let best =
             (1..=5).max_by(|one, other| value(*one).total_cmp(&value(*other)).then(other.cmp(one))).unwrap();
         assert_eq!(outcome.best.map(|best| best.round), Some(best), "{preset}");
-        let cost = format!("svm_c={}", crate::config::SVM_COSTS[best as usize - 1]);
-        let alone = trained(&data, preset, &[&cost]);
+        let cost = format!("svm_c={}", crate::config::svm_costs(None)[best as usize - 1]);
+        let set: Vec<&str> = set.iter().copied().chain([cost.as_str()]).collect();
+        let alone = trained(&data, preset, &set);
         for (one, other) in function(&outcome.model).terms.iter().zip(&function(&alone.model).terms) {
             assert_near(one.weight, other.weight, preset);
         }
@@ -259,8 +246,19 @@ fn data_without_pairs_is_refused() {
         document.label = (document.query % 2) as f64;
     }
     let data = dataset(room.path(), "same", &same, 1 << 20);
-    let error = train(&request(&data, "ranksvm", &["svm_c=1"]), &mut Silent).err().unwrap().to_string();
+    let refused =
+        |data: &Location| train(&request(data, "ranksvm", &["svm_c=1"]), &mut Silent).err().unwrap();
+    let error = refused(&data).to_string();
     assert!(error.contains("no query has documents with different labels"), "{error}");
+    // Weights are to blame if queries with pairs have weight 0.
+    let mut weightless = documents(8, 30);
+    weightless.extend(same.into_iter().map(|document| Document { query: 30 + document.query, ..document }));
+    weightless.iter_mut().filter(|document| document.query < 30).for_each(|document| document.weight = 0.0);
+    let error = refused(&dataset(room.path(), "weightless", &weightless, 1 << 20)).to_string();
+    assert!(
+        error.contains("the weight of every query that has documents with different labels is 0"),
+        "{error}"
+    );
     // Queries of one document have no pairs, but do not matter beside others.
     let mut single: Vec<Document> = documents(8, 30);
     single.push(Document { query: 30, label: 4.0, weight: 1.0, features: [Some(1.0); FEATURES] });
@@ -279,4 +277,58 @@ fn parameters_are_recorded() {
     assert!(
         outcome.log.iter().any(|entry| entry.split == "train" && entry.metric == "rmse" && entry.round == 1)
     );
+}
+
+/// Nonrelevant documents that are not drawn do not count, as if their weights were 0.
+#[test]
+fn an_undersampled_svm_learns_from_as_many_nonrelevant_documents_as_asked_for() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(9, 60);
+    let (one, many) =
+        (dataset(room.path(), "one", &documents, 1 << 20), dataset(room.path(), "many", &documents, 7));
+    let relevant = |document: &Document| document.label >= 3.0;
+    let set = ["svm_c=5", "relevant_from=3", "undersample=1", "seed=4"];
+    let model = trained(&one, "svm", &set).model;
+    assert_eq!(trained(&many, "svm", &set).model.parts, model.parts);
+    let found = function(&model);
+    // The kept weight is that of all relevant documents and of as many others.
+    let of_relevant: f64 = documents.iter().filter(|document| relevant(document)).map(|one| one.weight).sum();
+    let all: f64 = documents.iter().map(|document| document.weight).sum();
+    let kept = found.terms[0].cover;
+    assert!(of_relevant < kept && kept < all, "{of_relevant} {kept} {all}");
+    let other = trained(&one, "svm", &["svm_c=5", "relevant_from=3", "undersample=1", "seed=5"]).model;
+    assert_ne!(function(&other).terms, found.terms, "another seed draws other documents");
+    let whole = trained(&one, "svm", &["svm_c=5", "relevant_from=3"]).model;
+    assert_ne!(function(&whole).terms, found.terms);
+    // If there are fewer nonrelevant documents than asked for, all are used, and a note says so.
+    let mut notes = Notes::default();
+    let many = ["svm_c=5", "relevant_from=3", "undersample=1000"];
+    let all_used = train(&request(&one, "svm", &many), &mut notes).unwrap().model;
+    assert_eq!(all_used.parts, whole.parts);
+    assert!(notes.0.iter().any(|note| note.contains("so all are used")), "{:?}", notes.0);
+}
+
+#[test]
+fn a_ranking_svm_gives_constant_features_no_weight() {
+    let room = tempfile::tempdir().unwrap();
+    let mut documents = documents(10, 40);
+    for document in &mut documents {
+        document.features[1] = Some(document.query as f32); // constant within queries
+    }
+    let data = dataset(room.path(), "data", &documents, 1 << 20);
+    for how in ["query", "z", "minmax", "none"] {
+        let normalise = format!("normalise_features={how}");
+        let model = trained(&data, "ranksvm", &["svm_c=10", &normalise]).model;
+        let terms = &function(&model).terms;
+        assert_eq!(terms[FEATURES - 1].weight, 0.0, "{how}: the last feature is constant");
+        // Differences within queries are 0, so the penalty alone decides.
+        assert!(terms[1].weight.abs() < 1e-12, "{how}: {}", terms[1].weight);
+        assert!(terms[0].weight.abs() > 1e-3, "{how}: {}", terms[0].weight);
+    }
+    for document in &mut documents {
+        document.features = [Some(document.query as f32); FEATURES];
+    }
+    let data = dataset(room.path(), "constant", &documents, 1 << 20);
+    let error = train(&request(&data, "ranksvm", &["svm_c=1"]), &mut Silent).err().unwrap().to_string();
+    assert!(error.contains("all features are constant within queries"), "{error}");
 }

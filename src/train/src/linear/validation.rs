@@ -1,13 +1,13 @@
-//! Scores validation sets by linear functions, and logs metrics.
+//! Scores validation sets by functions of features, and logs metrics.
 
 use crate::driver::{LogValue, Scores, StageContext, ValidationSet};
 use fearless_simd::Level;
 use planetree_base::error::{Error, Result};
 use planetree_metric::Mean;
 use planetree_model::family::{Family, RowValues};
-use planetree_model::model::{LinearFunction, ModelFeature};
+use planetree_model::model::ModelFeature;
 
-/// The validation sets of a linear function, with the scores that training started from.
+/// The validation sets of a linear function or a net, with the scores that training started from.
 pub(crate) struct LinearValidation {
     /// The features of the model.
     features: Vec<ModelFeature>,
@@ -26,7 +26,7 @@ impl LinearValidation {
     }
 
     /// Returns the scores of a validation set.
-    pub(crate) fn scores(&self, function: &LinearFunction, set: usize) -> Result<Scores> {
+    pub(crate) fn scores(&self, function: &dyn Family, set: usize) -> Result<Scores> {
         let (scorer, set) = (function.scorer(&self.features, Level::new()), &self.sets[set]);
         let mut scores = set.by_query(|values, width| {
             let mut scores = vec![0.0; values.len() / width.max(1)];
@@ -38,7 +38,7 @@ impl LinearValidation {
     }
 
     /// Returns the values to log after a round. `means` are the metrics of the training rows.
-    pub(crate) fn log(&self, function: &LinearFunction, means: &[Mean], round: u32) -> Result<Vec<LogValue>> {
+    pub(crate) fn log(&self, function: &dyn Family, means: &[Mean], round: u32) -> Result<Vec<LogValue>> {
         let mut values: Vec<LogValue> = LogValue::of_means("train", means).collect();
         for (number, set) in self.sets.iter().enumerate() {
             let scores = self.scores(function, number)?;

@@ -19,7 +19,9 @@ mod pairwise;
 mod query_rmse;
 mod rankboost;
 mod ranked;
+mod row_weights;
 mod softmax;
+mod softmax_class;
 mod unbiased;
 mod xendcg;
 
@@ -28,6 +30,8 @@ mod tests;
 
 pub(crate) use gains::check_gains;
 pub use ranked::QueryBuffers;
+pub(crate) use row_weights::weigh;
+pub(crate) use softmax_class::log_odds;
 pub(crate) use unbiased::PositionLosses;
 
 use crate::config::{ObjectiveParameters, PairwiseLoss};
@@ -154,5 +158,11 @@ pub fn objective(parameters: &ObjectiveParameters, seed: u64) -> Option<Box<dyn 
         ObjectiveParameters::ListNet => Box::new(listnet::ListNet),
         ObjectiveParameters::QueryRmse => Box::new(query_rmse::QueryRmse),
         ObjectiveParameters::RankBoost => Box::new(rankboost::RankBoost),
+        ObjectiveParameters::SoftmaxClasses => softmax_class(2), // one class against all others
     })
+}
+
+/// Creates the objective of one of several classes that are coupled by a softmax. Its scores are log odds.
+pub(crate) fn softmax_class(classes: usize) -> Box<dyn Objective> {
+    Box::new(softmax_class::SoftmaxClass::new(classes))
 }

@@ -3,7 +3,7 @@
 //! With squared error, a tree changes the gradient of every row by the value of the row's leaf. For each leaf, the
 //! gradient sum of a bin therefore changes by the leaf value times the number of the bin's rows in the leaf. This
 //! number is in the leaf's histogram, or follows from the histogram of the leaf's parent. If only the parent's
-//! histogram was kept, the rows of the smaller of the two leaves are scanned again. Deriving a root histogram is much
+//! histogram was kept, the rows of all its leaves but the largest are scanned again. Deriving a root histogram is much
 //! less work than scanning all rows. All sums are integers, so the result is identical to that of a scan.
 
 use super::cell::{Cell, Scale};
@@ -14,6 +14,7 @@ use super::histogram::{NodeHistogram, cells_of_group};
 use super::kept::KeptHistograms;
 use super::row_store::RowStore;
 use super::rows::NodeId;
+use super::split::SplitRules;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -28,8 +29,8 @@ pub(crate) struct CarriedRoot<C> {
 
 /// Returns whether keeping the leaf histograms of trees with these limits costs much less time and memory than
 /// scanning the rows.
-pub(crate) fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
-    let by_depth = if limits.depth > 40 { u64::MAX } else { 1 << limits.depth };
+pub(crate) fn carrying_pays(data: &BinnedData, rules: &SplitRules, limits: TreeLimits) -> bool {
+    let by_depth = (rules.missing.most_children() as u64).saturating_pow(limits.depth);
     let leaves = match limits.order {
         Order::Levels => by_depth,
         Order::BestFirst { leaves } => by_depth.min(leaves.into()),
@@ -56,17 +57,18 @@ impl<'a, C: Cell> Moves<'a, C> {
         let mut moves = Moves { known: Vec::new(), unknown: Vec::new() };
         let mut is_known = vec![false; tree.nodes.len()];
         for (node, histogram) in kept.all() {
-            let Some((_, left)) = tree.nodes[node].split else {
+            let Some((split, left)) = tree.nodes[node].split else {
                 moves.known.push((histogram, units[node]));
                 is_known[node] = true;
                 continue;
             };
             let count = |node: NodeId| tree.nodes[node].sums.count;
-            let right = left + 1;
-            let (small, large) = if count(left) <= count(right) { (left, right) } else { (right, left) };
+            let children = left..left + split.missing.children();
+            let large = children.clone().max_by_key(|child| count(*child)).unwrap_or(left);
             moves.known.push((histogram, units[large]));
-            moves.unknown.push((small, units[small] - units[large]));
-            is_known[left..=right].fill(true);
+            let smaller = children.clone().filter(|child| *child != large);
+            moves.unknown.extend(smaller.map(|small| (small, units[small] - units[large])));
+            is_known[children].fill(true);
         }
         let leaves = (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none());
         moves.unknown.extend(leaves.filter(|leaf| !is_known[*leaf]).map(|leaf| (leaf, units[leaf])));

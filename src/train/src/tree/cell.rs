@@ -136,6 +136,9 @@ pub trait Cell: Copy + Default + Send + Sync + 'static {
     /// Unpacks the sums.
     fn sums(self, count_bits: u32) -> GradientSums;
 
+    /// Converts sums to a cell.
+    fn of_sums(sums: GradientSums, count_bits: u32) -> Self;
+
     /// Creates a row's target from its fixed-point gradient and weight.
     fn target(gradient: i32, weight: i32) -> Self::Target;
 
@@ -172,6 +175,10 @@ impl Cell for i64 {
     fn sums(self, count_bits: u32) -> GradientSums {
         let count = self & rows_of(count_bits);
         GradientSums { gradient: self >> count_bits, weight: count, count }
+    }
+
+    fn of_sums(sums: GradientSums, count_bits: u32) -> i64 {
+        (sums.gradient << count_bits).wrapping_add(sums.count)
     }
 
     fn target(gradient: i32, _weight: i32) -> i32 {
@@ -223,6 +230,10 @@ impl Cell for [i64; 2] {
     fn sums(self, count_bits: u32) -> GradientSums {
         let count = self[0] & rows_of(count_bits);
         GradientSums { gradient: self[0] >> count_bits, weight: self[1], count }
+    }
+
+    fn of_sums(sums: GradientSums, count_bits: u32) -> [i64; 2] {
+        [(sums.gradient << count_bits).wrapping_add(sums.count), sums.weight]
     }
 
     fn target(gradient: i32, weight: i32) -> [i32; 2] {

@@ -5,7 +5,7 @@ use super::cell::GradientSums;
 use super::grow::GrownTree;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
-use crate::bins::{Binning, Codes, FeatureCodes};
+use crate::bins::{Binning, Codes, FeatureCodes, MissingBranch};
 use planetree_model::model;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,12 @@ struct CodedNode {
 /// Converts a split of a model that was trained on these bins. Returns `None` if the split does not match the bins.
 pub(crate) fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
     let bins = binning.features.get(split.feature as usize)?;
-    (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
+    Some(FoundSplit {
         feature: split.feature,
         code: bins.code_up_to(split.threshold),
         threshold: split.threshold,
         missing_code: bins.missing_code,
-        missing_left: split.missing == model::Branch::Left,
+        missing: MissingBranch::of_model(split)?,
         gain: split.gain,
     })
 }
@@ -62,13 +62,14 @@ impl CodedTree {
         cover: Cover,
     ) -> Self {
         let root = tree.nodes.first().map_or_else(GradientSums::default, |root| root.sums);
-        let value = |place: usize, sums| {
-            // Siblings are neighbours, and the first left child has the number 1.
-            let is_right = place > 0 && place.is_multiple_of(2);
-            match (learning_rate * rules.value(sums, root, is_right), rules.scale.gradient) {
-                (value, units) if in_units => (value * units).round() / units,
-                (value, _) => value,
-            }
+        let mut is_right = vec![false; tree.nodes.len()];
+        tree.nodes.iter().filter_map(|node| node.split).for_each(|(_, left)| is_right[left + 1] = true);
+        let value = |place: usize, sums| match (
+            learning_rate * rules.value(sums, root, is_right[place]),
+            rules.scale.gradient,
+        ) {
+            (value, units) if in_units => (value * units).round() / units,
+            (value, _) => value,
         };
         let nodes = tree.nodes.iter().enumerate().map(|(place, node)| CodedNode {
             depth: node.depth,
@@ -100,14 +101,17 @@ impl CodedTree {
             depth: node.depth,
             value: node.value,
             cover: node.cover,
-            split: node.split.map(|(split, left)| model::Split {
-                feature: split.feature,
-                threshold: split.threshold,
-                missing: if split.missing_left { model::Branch::Left } else { model::Branch::Right },
-                left: left as u32,
-                right: left as u32 + 1,
-                middle: None,
-                gain: split.gain,
+            split: node.split.map(|(split, left)| {
+                let (missing, middle) = split.missing.to_model(left as u32);
+                model::Split {
+                    feature: split.feature,
+                    threshold: split.threshold,
+                    missing,
+                    left: left as u32,
+                    right: left as u32 + 1,
+                    middle,
+                    gain: split.gain,
+                }
             }),
         });
         model::Tree { nodes: nodes.collect() }
@@ -169,8 +173,8 @@ impl CodedRouter<'_> {
             let Some((split, left)) = &node.split else { return node.value };
             // A constant feature has no column, because all rows have code 0.
             let code = self.columns[id].as_ref().map_or(0, |column| column.code(row));
-            let goes_left = code <= split.code || Some(code) == split.missing_goes_left();
-            id = left + usize::from(!goes_left);
+            let Some(child) = split.child_of(code) else { return node.value };
+            id = left + child;
         }
     }
 }

@@ -94,23 +94,12 @@ impl<C: Cell> SplitFinder<C> for ExactSplits {
             let feature = layout.groups[groups[number]].features[0];
             for (place, list) in places[number].iter().zip(lists) {
                 if let Some(split) = best[*place].filter(|split| split.feature == feature) {
-                    rows.chosen(open[*place].node, children(&split, list, open[*place].total));
+                    rows.chosen(open[*place].node, split.children(list.iter().copied(), open[*place].total));
                 }
             }
         }
         Ok(best)
     }
-}
-
-/// Returns the sums over the left and right child of a split, given the sums of the node by code.
-fn children<C: Cell>(split: &FoundSplit, list: &[(u32, C)], total: C) -> [C; 2] {
-    let missing = split.missing_goes_left();
-    let mut left = C::default();
-    let is_left = |code: u32| code <= split.code || Some(code) == missing;
-    list.iter().filter(|(code, _)| is_left(*code)).for_each(|(_, cell)| left.add(*cell));
-    let mut right = total;
-    right.subtract(left);
-    [left, right]
 }
 
 /// The sums of nodes by code over rows in this process.
@@ -180,7 +169,7 @@ fn best_of_list<C: Cell>(
         code: bins.code_up_to(threshold),
         threshold,
         missing_code: bins.missing_code,
-        missing_left: cut.missing_left,
+        missing: cut.missing,
         gain: cut.gain,
     })
 }

@@ -20,21 +20,30 @@ pub struct OpenNode<C> {
     pub wanted: bool,
 }
 
-/// Sibling nodes: the two children of a node, or the root alone.
-#[derive(Debug, Clone, Copy)]
+/// Sibling nodes: the children of a node, or the root alone.
+#[derive(Debug, Clone)]
 pub struct Siblings<C> {
     /// The parent; `None` for the root.
     pub parent: Option<NodeId>,
-    /// The left child, or the root.
-    pub first: OpenNode<C>,
-    /// The right child; `None` if `first` is the root.
-    pub second: Option<OpenNode<C>>,
+    /// The children, or the root.
+    pub nodes: Vec<OpenNode<C>>,
 }
 
-impl<C: Copy> Siblings<C> {
-    /// Returns the one or two nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = OpenNode<C>> + use<C> {
-        [Some(self.first), self.second].into_iter().flatten()
+impl<C: Cell> Siblings<C> {
+    /// Returns the root alone.
+    pub fn root(root: OpenNode<C>) -> Self {
+        Siblings { parent: None, nodes: vec![root] }
+    }
+
+    /// Returns the nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = OpenNode<C>> + '_ {
+        self.nodes.iter().copied()
+    }
+
+    /// Returns the place of the node with the most rows; of several, the last.
+    pub fn largest(&self, count_bits: u32) -> usize {
+        let count = |place: &usize| self.nodes[*place].total.sums(count_bits).count;
+        (0..self.nodes.len()).max_by_key(count).unwrap_or(0)
     }
 }
 

@@ -12,6 +12,13 @@ pub(super) struct Ready {
     pub split: FoundSplit,
 }
 
+impl Ready {
+    /// Returns by how many leaves the tree grows if the node is split.
+    fn added_leaves(&self) -> u32 {
+        self.split.missing.children() as u32 - 1
+    }
+}
+
 /// The order in which nodes are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -46,16 +53,17 @@ impl Frontier {
     pub(super) fn next(&mut self) -> Vec<Ready> {
         let batch = match self.order {
             Order::Levels => std::mem::take(&mut self.ready),
-            Order::BestFirst { leaves } if self.leaves < leaves => {
+            Order::BestFirst { leaves } => {
+                // A split with three children may be too large where one with two is not.
+                let fits = |place: &usize| self.leaves + self.ready[*place].added_leaves() <= leaves;
                 // Ties go to the node that was added first.
-                let best = (0..self.ready.len()).reduce(|best, other| {
+                let best = (0..self.ready.len()).filter(fits).reduce(|best, other| {
                     if self.ready[other].split.gain > self.ready[best].split.gain { other } else { best }
                 });
                 best.map(|best| self.ready.remove(best)).into_iter().collect()
             }
-            Order::BestFirst { .. } => Vec::new(),
         };
-        self.leaves += batch.len() as u32;
+        self.leaves += batch.iter().map(Ready::added_leaves).sum::<u32>();
         batch
     }
 }

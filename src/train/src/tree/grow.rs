@@ -22,7 +22,7 @@ pub struct GrownNode {
     pub depth: u32,
     /// Sums over the rows of the node.
     pub sums: GradientSums,
-    /// Split and left child; `None` for a leaf. The index of the right child is one higher.
+    /// Split and left child; `None` for a leaf. The other children have the next indices.
     pub split: Option<(FoundSplit, NodeId)>,
 }
 
@@ -44,7 +44,7 @@ pub fn grow<C: Cell>(
 ) -> Result<GrownTree> {
     let mut growth = TreeGrowth { context, limits, nodes: Vec::new(), frontier: Frontier::new(limits.order) };
     let root = growth.add_node(rows.root()?, 0);
-    growth.find(rows, finder, &[Siblings { parent: None, first: root, second: None }])?;
+    growth.find(rows, finder, &[Siblings::root(root)])?;
     loop {
         let batch = growth.frontier.next();
         if batch.is_empty() {
@@ -69,11 +69,13 @@ struct TreeGrowth<'a> {
 impl TreeGrowth<'_> {
     /// Assigns node ids to the children of split nodes.
     fn number_children(&self, batch: &[Ready]) -> Vec<NodeSplit> {
-        let first = self.nodes.len();
-        let numbered = batch.iter().enumerate();
-        numbered
-            .map(|(place, ready)| NodeSplit { node: ready.node, left: first + 2 * place, split: ready.split })
-            .collect()
+        let mut next = self.nodes.len();
+        let number = |ready: &Ready| {
+            let split = NodeSplit { node: ready.node, left: next, split: ready.split };
+            next = split.children().end;
+            split
+        };
+        batch.iter().map(number).collect()
     }
 
     fn add_node<C: Cell>(&mut self, total: C, depth: u32) -> OpenNode<C> {
@@ -84,12 +86,11 @@ impl TreeGrowth<'_> {
     }
 
     /// Adds the children of a split, given the sums over their rows.
-    fn add_children<C: Cell>(&mut self, split: &NodeSplit, [left, right]: [C; 2]) -> Siblings<C> {
+    fn add_children<C: Cell>(&mut self, split: &NodeSplit, totals: Vec<C>) -> Siblings<C> {
         let depth = self.nodes[split.node].depth + 1;
-        let first = self.add_node(left, depth);
-        let second = self.add_node(right, depth);
+        let nodes = totals.into_iter().map(|total| self.add_node(total, depth)).collect();
         self.nodes[split.node].split = Some((split.split, split.left));
-        Siblings { parent: Some(split.node), first, second: Some(second) }
+        Siblings { parent: Some(split.node), nodes }
     }
 
     fn find<C: Cell>(

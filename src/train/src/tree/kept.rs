@@ -1,5 +1,5 @@
-//! Keeps node histograms while a tree is grown. Of two siblings, the histogram of the smaller is built from its rows;
-//! that of the larger is the parent's histogram minus the smaller sibling's. If the root histogram of the next tree
+//! Keeps node histograms while a tree is grown. Of several siblings, the histograms of the smaller ones are built from
+//! their rows; that of the largest is the parent's histogram minus those of its siblings. If the root histogram of the next tree
 //! is to be derived from this tree, the histograms of leaves are also kept until the tree is complete.
 
 use super::cell::Cell;
@@ -24,7 +24,7 @@ struct CarryStore<C> {
     given: Option<NodeHistogram<C>>,
     /// Copy of this tree's root histogram, once it is known.
     root: Option<NodeHistogram<C>>,
-    /// Histograms of leaves. For two sibling leaves without histograms, the histogram of their parent.
+    /// Histograms of leaves. For sibling leaves without histograms, the histogram of their parent.
     others: Vec<(NodeId, NodeHistogram<C>)>,
 }
 
@@ -62,7 +62,8 @@ impl<C: Cell> KeptHistograms<C> {
                 Some(carry) if pair.parent.is_none() => carry.given.take(),
                 _ => None,
             };
-            let plan = match (HistogramPlan::of(pair, parent, given, bits), pair.parent) {
+            let carries = self.carry.is_some();
+            let plan = match (HistogramPlan::of(pair, parent, given, bits, carries), pair.parent) {
                 (HistogramPlan::Unused(histogram), Some(node)) => {
                     self.keep_for_next_root(node, histogram, context.histogram_bytes);
                     continue;
@@ -119,7 +120,7 @@ impl<C: Cell> KeptHistograms<C> {
         kept.chain(others.map(|(node, histogram)| (*node, histogram)))
     }
 
-    /// Keeps the histogram of a node for its children, if there is space within `room` bytes. Otherwise, both children
+    /// Keeps the histogram of a node for its children, if there is space within `room` bytes. Otherwise, all children
     /// are built from their rows, with the same result.
     pub fn keep(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
@@ -130,15 +131,15 @@ impl<C: Cell> KeptHistograms<C> {
     }
 }
 
-/// How the histograms of two siblings, or of the root, are obtained.
+/// How the histograms of siblings, or of the root, are obtained.
 enum HistogramPlan<C> {
     /// The histogram is already known.
     Given(OpenNode<C>, NodeHistogram<C>),
     /// The histogram of each node is built from its rows.
     Built(Vec<OpenNode<C>>),
-    /// The histogram of the first node is built from its rows. The second node's is the given histogram of the parent
-    /// minus the first node's.
-    Halves([OpenNode<C>; 2], NodeHistogram<C>),
+    /// The histograms of all nodes but the last are built from their rows. That of the last node is the given histogram
+    /// of the parent minus the others.
+    Subtracted(Vec<OpenNode<C>>, NodeHistogram<C>),
     /// No histogram is needed, so the given histogram of the parent is left over.
     Unused(NodeHistogram<C>),
 }
@@ -149,16 +150,25 @@ impl<C: Cell> HistogramPlan<C> {
         parent: Option<NodeHistogram<C>>,
         given: Option<NodeHistogram<C>>,
         bits: u32,
+        carries: bool,
     ) -> Self {
         let wanted: Vec<OpenNode<C>> = pair.nodes().filter(|open| open.wanted).collect();
-        let count = |open: &OpenNode<C>| open.total.sums(bits).count;
-        match (pair.second, parent, given) {
-            (None, _, Some(given)) => HistogramPlan::Given(pair.first, given),
-            (Some(_), Some(parent), _) if wanted.is_empty() => HistogramPlan::Unused(parent),
-            (Some(second), Some(parent), _) if count(&pair.first) <= count(&second) => {
-                HistogramPlan::Halves([pair.first, second], parent)
+        match (&pair.nodes[..], parent, given) {
+            ([root], _, Some(given)) => HistogramPlan::Given(*root, given),
+            ([_, _, ..], Some(parent), _) if wanted.is_empty() => HistogramPlan::Unused(parent),
+            ([_, _, ..], Some(parent), _) => {
+                let mut nodes = pair.nodes.clone();
+                let largest = nodes.remove(pair.largest(bits));
+                // Of three siblings, fewer rows may be wanted than a subtraction needs.
+                let rows = |nodes: &[OpenNode<C>]| -> i64 {
+                    nodes.iter().map(|open| open.total.sums(bits).count).sum()
+                };
+                if !carries && rows(&wanted) < rows(&nodes) {
+                    return HistogramPlan::Built(wanted);
+                }
+                nodes.push(largest);
+                HistogramPlan::Subtracted(nodes, parent)
             }
-            (Some(second), Some(parent), _) => HistogramPlan::Halves([second, pair.first], parent),
             _ => HistogramPlan::Built(wanted),
         }
     }
@@ -168,7 +178,7 @@ impl<C: Cell> HistogramPlan<C> {
         match self {
             HistogramPlan::Given(..) | HistogramPlan::Unused(_) => &[],
             HistogramPlan::Built(nodes) => nodes,
-            HistogramPlan::Halves(nodes, _) => &nodes[..1],
+            HistogramPlan::Subtracted(nodes, _) => &nodes[..nodes.len() - 1],
         }
     }
 
@@ -177,12 +187,12 @@ impl<C: Cell> HistogramPlan<C> {
         match self {
             HistogramPlan::Given(node, histogram) => vec![(node, histogram)],
             HistogramPlan::Built(nodes) => nodes.into_iter().zip(built).collect(),
-            HistogramPlan::Halves(nodes, mut parent) => {
-                parent.subtract(&built[0]);
+            HistogramPlan::Subtracted(nodes, mut parent) => {
+                built.iter().for_each(|built| parent.subtract(built));
                 built.push(parent);
-                let mut halves: Vec<_> = nodes.into_iter().zip(built).collect();
-                halves.sort_by_key(|(open, _)| open.node);
-                halves
+                let mut all: Vec<_> = nodes.into_iter().zip(built).collect();
+                all.sort_by_key(|(open, _)| open.node);
+                all
             }
             HistogramPlan::Unused(_) => Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! Grows one tree, using integer histograms, split search and row partitioning.
 
+mod add_rows;
 mod carry;
 mod cell;
 mod centroids;
@@ -12,6 +13,7 @@ mod frontier;
 mod grow;
 mod histogram;
 mod kept;
+mod root_shapes;
 mod row_store;
 mod rows;
 mod sorted_cells;
@@ -39,6 +41,7 @@ pub use grow::grow;
 pub use grow::{GrownNode, GrownTree};
 pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
 pub(crate) use kept::KeptHistograms;
+pub(crate) use root_shapes::RootShapes;
 pub(crate) use row_store::LocalRows;
 pub use row_store::RowStore;
 pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};

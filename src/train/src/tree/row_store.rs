@@ -20,8 +20,9 @@ pub trait RowStore<C: Cell> {
     /// Returns the sum over all rows of the tree.
     fn root(&mut self) -> Result<C>;
 
-    /// Moves the rows of split nodes to their children. Returns the sums over the left and right child of each split.
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>>;
+    /// Moves the rows of split nodes to their children. Returns the sums over the children of each split: left, right
+    /// and, if there is one, middle.
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<Vec<C>>>;
 
     /// Returns the histograms of nodes, for the given feature groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
@@ -52,9 +53,9 @@ pub trait RowStore<C: Cell> {
     /// Returns the sums over some rows of nodes.
     fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>>;
 
-    /// Called with the sums over the left and right child of the split that was chosen for a node by exact counts. The
-    /// split may or may not be applied later.
-    fn chosen(&mut self, _node: NodeId, _children: [C; 2]) {}
+    /// Called with the sums over the children of the split that was chosen for a node by exact counts. The split may or
+    /// may not be applied later.
+    fn chosen(&mut self, _node: NodeId, _children: Vec<C>) {}
 
     /// Called with every split found in the histogram of a node. The split may or may not be applied later.
     fn found(
@@ -87,24 +88,32 @@ impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
         Ok(total)
     }
 
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<Vec<C>>> {
         self.sets.split(self.data, splits)?;
-        // The sum of the larger child is the parent's sum minus the smaller child's.
-        let is_left_smaller =
-            |split: &NodeSplit| self.sets.count(split.left) <= self.sets.count(split.left + 1);
-        let smaller: Vec<usize> = splits.iter().map(|split| usize::from(!is_left_smaller(split))).collect();
-        let nodes: Vec<NodeId> = splits.iter().zip(&smaller).map(|(split, side)| split.left + side).collect();
-        let totals = self.totals(&nodes);
-        let mut children = Vec::with_capacity(splits.len());
-        for ((split, side), total) in splits.iter().zip(smaller).zip(totals) {
-            let mut other = self.total(split.node);
-            other.subtract(total);
-            let pair = if side == 0 { [total, other] } else { [other, total] };
-            self.sets.totals.insert(split.left, pair[0]);
-            self.sets.totals.insert(split.left + 1, pair[1]);
-            children.push(pair);
+        // The sum of the largest child is the parent's sum minus those of its siblings.
+        let largest = |split: &NodeSplit| split.children().max_by_key(|child| self.sets.count(*child));
+        let largest: Vec<NodeId> = splits.iter().filter_map(largest).collect();
+        let smaller = splits.iter().zip(&largest);
+        let smaller: Vec<NodeId> = smaller
+            .flat_map(|(split, largest)| split.children().filter(move |child| child != largest))
+            .collect();
+        let mut totals = self.totals(&smaller).into_iter();
+        let mut all = Vec::with_capacity(splits.len());
+        for (split, largest) in splits.iter().zip(largest) {
+            let mut rest = self.total(split.node);
+            let mut children = Vec::with_capacity(split.children().len());
+            for child in split.children() {
+                let total = if child == largest { None } else { totals.next() };
+                total.iter().for_each(|total| rest.subtract(*total));
+                children.push(total.unwrap_or_default());
+            }
+            children[largest - split.left] = rest;
+            for (child, total) in split.children().zip(&children) {
+                self.sets.totals.insert(child, *total);
+            }
+            all.push(children);
         }
-        Ok(children)
+        Ok(all)
     }
 
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {

@@ -47,10 +47,17 @@ pub struct RowEntry<T> {
 pub struct NodeSplit {
     /// Index of the node.
     pub node: NodeId,
-    /// Index of the left child. The index of the right child is one higher.
+    /// Index of the left child. The other children have the next indices.
     pub left: NodeId,
     /// How the node is split.
     pub split: FoundSplit,
+}
+
+impl NodeSplit {
+    /// Returns the indices of the children: left, right and, if there is one, middle.
+    pub fn children(&self) -> Range<NodeId> {
+        self.left..self.left + self.split.missing.children()
+    }
 }
 
 /// The rows of a node in one partition.
@@ -121,7 +128,7 @@ impl<C: Cell> RowSets<C> {
                 .flat_map(|(rows, codes)| rows.parts(splits).into_iter().map(move |part| (part, codes)))
                 .collect();
             let few = parts.len() < 4 * rayon::current_num_threads();
-            let left: Vec<(usize, usize)> = parts
+            let counts: Vec<(usize, SideCounts)> = parts
                 .into_par_iter()
                 .with_max_len(1)
                 .map(|(part, codes)| {
@@ -131,8 +138,8 @@ impl<C: Cell> RowSets<C> {
                     (part.split, part.divide(split, &codes.column(place, bins), parallel))
                 })
                 .collect();
-            for (rows, left) in partitions.iter_mut().zip(left.chunks(splits.len())) {
-                left.iter().for_each(|(split, left)| rows.assign_children(&splits[*split], *left));
+            for (rows, counts) in partitions.iter_mut().zip(counts.chunks(splits.len())) {
+                counts.iter().for_each(|(split, counts)| rows.assign_children(&splits[*split], counts));
             }
         }
         Ok(())
@@ -147,21 +154,47 @@ struct NodeSegment<'a, T> {
     spare: &'a mut [RowEntry<T>],
 }
 
+/// The number of a split node's rows that go left and right in one partition. The others have missing values and go to
+/// a third child.
+struct SideCounts {
+    left: usize,
+    right: usize,
+}
+
 impl<T: Copy + Default + Send + Sync> NodeSegment<'_, T> {
-    /// Moves the rows that go left to the front. Returns their number.
-    fn divide(self, split: &FoundSplit, column: &FeatureCodes<'_>, parallel: bool) -> usize {
+    /// Moves the rows that go left to the front, followed by those that go right.
+    fn divide(mut self, split: &FoundSplit, column: &FeatureCodes<'_>, parallel: bool) -> SideCounts {
         let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
-        let goes_left = |code: u32| (code <= most) | (code == missing);
+        let left = self.divide_by_code(column, |code| (code <= most) | (code == missing), parallel);
+        let mut others = NodeSegment {
+            split: self.split,
+            entries: &mut self.entries[left..],
+            spare: &mut self.spare[left..],
+        };
+        let right = match split.missing_goes_elsewhere() {
+            Some(missing) => others.divide_by_code(column, |code| code != missing, parallel),
+            None => others.entries.len(),
+        };
+        SideCounts { left, right }
+    }
+
+    /// Moves the rows that come first to the front. Returns their number.
+    fn divide_by_code(
+        &mut self,
+        column: &FeatureCodes<'_>,
+        is_first: impl Fn(u32) -> bool + Sync,
+        parallel: bool,
+    ) -> usize {
         match column.bytes() {
-            Some(codes) => self.divide_by(|row| goes_left(u32::from(codes[row as usize])), parallel),
-            None => self.divide_by(|row| goes_left(column.code(row)), parallel),
+            Some(codes) => self.divide_by(|row| is_first(u32::from(codes[row as usize])), parallel),
+            None => self.divide_by(|row| is_first(column.code(row)), parallel),
         }
     }
 
-    fn divide_by(self, goes_left: impl Fn(u32) -> bool + Sync, parallel: bool) -> usize {
+    fn divide_by(&mut self, is_first: impl Fn(u32) -> bool + Sync, parallel: bool) -> usize {
         match parallel {
-            true => divide_parallel(self.entries, self.spare, goes_left),
-            false => divide(self.entries, self.spare, goes_left),
+            true => divide_parallel(self.entries, self.spare, is_first),
+            false => divide(self.entries, self.spare, is_first),
         }
     }
 }
@@ -236,13 +269,16 @@ impl<C: Cell> PartitionRows<C> {
         parts
     }
 
-    /// Assigns the rows of a split node to its children. The first `left` rows go to the left child.
-    fn assign_children(&mut self, split: &NodeSplit, left: usize) {
+    /// Assigns the rows of a split node to its children, which have consecutive rows: left, right, middle.
+    fn assign_children(&mut self, split: &NodeSplit, counts: &SideCounts) {
         let segment = self.segments[split.node].clone();
-        let middle = segment.start + left;
-        self.segments.resize(self.segments.len().max(split.left + 2), 0..0);
-        self.segments[split.left] = segment.start..middle;
-        self.segments[split.left + 1] = middle..segment.end;
+        self.segments.resize(self.segments.len().max(split.children().end), 0..0);
+        let mut start = segment.start;
+        for (child, count) in split.children().zip([counts.left, counts.right, usize::MAX]) {
+            let end = start.saturating_add(count).min(segment.end);
+            self.segments[child] = start..end;
+            start = end;
+        }
     }
 }
 

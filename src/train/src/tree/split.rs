@@ -1,7 +1,7 @@
 //! Scores splits, and finds the best cut of a feature in its histogram.
 
 use super::cell::{Cell, GradientSums, Scale, exact};
-use crate::bins::MissingSides;
+use crate::bins::{MissingBranch, MissingSides};
 use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +60,8 @@ pub struct FoundSplit {
     pub threshold: f32,
     /// Code of missing values, if the feature has one.
     pub missing_code: Option<u32>,
-    /// Whether missing values go left.
-    pub missing_left: bool,
+    /// Where missing values go.
+    pub missing: MissingBranch,
     /// Reduction of the loss by the split.
     pub gain: f64,
 }
@@ -69,7 +69,39 @@ pub struct FoundSplit {
 impl FoundSplit {
     /// Returns the code of missing values if they go left.
     pub fn missing_goes_left(&self) -> Option<u32> {
-        self.missing_code.filter(|_| self.missing_left)
+        self.missing_code.filter(|_| self.missing == MissingBranch::Left)
+    }
+
+    /// Returns the code of missing values if they go neither left nor right.
+    pub fn missing_goes_elsewhere(&self) -> Option<u32> {
+        self.missing_code.filter(|_| matches!(self.missing, MissingBranch::Middle | MissingBranch::Unseen))
+    }
+
+    /// Returns the child of rows with a code: 0 is the left child, 1 the right child and 2 the child for missing values.
+    /// Returns `None` if the code is that of missing values, and no row of the node had one in training: such rows stay
+    /// at the node.
+    #[inline]
+    pub fn child_of(&self, code: u32) -> Option<usize> {
+        if Some(code) == self.missing_goes_elsewhere() {
+            return (self.missing == MissingBranch::Middle).then_some(2);
+        }
+        Some(usize::from(!(code <= self.code || Some(code) == self.missing_goes_left())))
+    }
+
+    /// Returns the sums over the children, given the sums of the node by code and over all its rows.
+    pub fn children<C: Cell>(&self, by_code: impl Iterator<Item = (u32, C)>, total: C) -> Vec<C> {
+        let mut children = vec![C::default(); self.missing.children()];
+        for (code, cell) in by_code {
+            match self.child_of(code) {
+                // What is not in another child is in the right one.
+                Some(1) | None => {}
+                Some(child) => children[child].add(cell),
+            }
+        }
+        let mut right = total;
+        children.iter().for_each(|child| right.subtract(*child));
+        children[1] = right;
+        children
     }
 }
 
@@ -78,8 +110,8 @@ impl FoundSplit {
 pub struct Cut {
     /// Rows with at most this code go left.
     pub code: u32,
-    /// Whether missing values go left.
-    pub missing_left: bool,
+    /// Where missing values go.
+    pub missing: MissingBranch,
     /// Reduction of the loss by the split.
     pub gain: f64,
 }
@@ -119,7 +151,14 @@ impl SplitRules {
     /// Returns the score that the split of a node must exceed, where `before` is the score of the unsplit node.
     pub fn threshold(&self, before: f64) -> f64 {
         // If all rows have the same gradient, scores differ only by rounding errors.
-        before + self.min_gain.max(before * 1e-10)
+        before + self.min_gain.max(before * ROUNDING)
+    }
+
+    /// Returns the score that both sides of a cut must exceed together if missing values have a child of their own.
+    /// `before` is the score of the unsplit node, `values` that of its rows with a value, and `missing` that of the
+    /// others. A cut must separate values, not only values from missing ones.
+    pub fn threshold_beside(&self, before: f64, values: f64, missing: f64) -> f64 {
+        (self.threshold(before) - missing).max(values + values * ROUNDING)
     }
 
     /// Returns whether a node has enough rows to be split.
@@ -127,9 +166,21 @@ impl SplitRules {
         sums.count >= self.min_data.max(1).saturating_mul(2).max(self.min_to_split)
     }
 
+    /// Returns whether a feature can be cut in a node with this total, given the cell of its missing values: some rows
+    /// must have a value, and missing values must be enough for a child of their own if they have one.
+    pub fn may_cut<C: Cell>(&self, total: C, missing: Option<C>) -> bool {
+        let count = |cell: C| cell.sums(self.scale.count_bits).count;
+        let (missing, least) = (missing.map_or(0, count), self.min_data.max(1));
+        let is_enough = missing == 0 || missing >= least || self.missing != MissingSides::Own;
+        missing < count(total) && is_enough
+    }
+
     /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on all allowed sides.
     pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: GradientSums) -> Option<Cut> {
         let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
+        if let (MissingSides::Own, Some(missing)) = (self.missing, missing) {
+            return self.best_cut_beside(bins, missing.sums(self.scale.count_bits), total);
+        }
         let before = self.score(total);
         let mut best = BestCut { cut: None, score: self.threshold(before) };
         let (totals, sides) = (NodeTotals::of(self, total), (self.missing, missing));
@@ -140,7 +191,40 @@ impl SplitRules {
         }
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
     }
+
+    /// Returns the best cut of a node in which some values are missing, if these have a child of their own. The cut
+    /// maximises the sum of three scores. If values cannot be cut, they are separated from missing values.
+    fn best_cut_beside<C: Cell>(
+        &self,
+        bins: &[C],
+        missing: GradientSums,
+        total: GradientSums,
+    ) -> Option<Cut> {
+        let values = total - missing;
+        let totals = NodeTotals::of(self, values);
+        if !totals.is_enough(missing) || !totals.is_enough(values) {
+            return None; // a part of the values is not enough, either
+        }
+        let (before, apart, beside) = (self.score(total), self.score(values), self.score(missing));
+        let mut best = BestCut { cut: None, score: self.threshold_beside(before, apart, beside) };
+        match self.split {
+            Divisor::Weight { .. } => totals.scan_values::<C, BY_WEIGHT>(bins, &mut best),
+            Divisor::Rows => totals.scan_values::<C, BY_ROWS>(bins, &mut best),
+            Divisor::One => totals.scan_values::<C, BY_ONE>(bins, &mut best),
+        }
+        let last = bins.len() as u32 - 1; // there is always a bin
+        let separates = Cut { code: last, missing: MissingBranch::Right, gain: 0.0 };
+        let (cut, score) = match best.cut {
+            Some(cut) => (cut, best.score),
+            None if apart + beside > self.threshold(before) => (separates, apart),
+            None => return None,
+        };
+        Some(Cut { gain: score + beside - before, ..cut })
+    }
 }
+
+/// Relative difference of two scores that may be a rounding error.
+const ROUNDING: f64 = 1e-10;
 
 impl Divisor {
     /// Divides a number by these sums. The result is 0 if the divisor is 0.
@@ -221,6 +305,18 @@ impl NodeTotals {
         }
     }
 
+    /// Returns whether a child with these sums has enough rows and weight.
+    fn is_enough(&self, sums: GradientSums) -> bool {
+        let weight = sums.weight as f64 * self.weight_unit + self.lambda;
+        sums.count as f64 >= self.least_count && weight > self.least_weight
+    }
+
+    /// Tries all cuts between the values of a node whose missing values have a child of their own. The totals are
+    /// those of the values.
+    fn scan_values<C: Cell, const BY: u8>(&self, bins: &[C], best: &mut BestCut) {
+        dispatch!(Level::new(), _ => self.scan::<C, BY>(bins, C::default(), MissingBranch::Middle, best));
+    }
+
     /// Tries all cuts, with missing values on the allowed sides. `BY` says what sums are
     /// divided by.
     fn scan_sides<C: Cell, const BY: u8>(
@@ -234,13 +330,14 @@ impl NodeTotals {
                 if missing.is_some() {
                     self.scan_apart::<C, BY>(bins, best);
                 }
-                self.scan::<C, BY>(bins, missing.unwrap_or_default(), true, best);
+                self.scan::<C, BY>(bins, missing.unwrap_or_default(), MissingBranch::Left, best);
                 return;
             }
             // A cut after the last bin is a candidate too: it separates missing values from all others.
-            self.scan::<C, BY>(bins, C::default(), false, best);
+            let absent = if sides == MissingSides::Own { MissingBranch::Unseen } else { MissingBranch::Right };
+            self.scan::<C, BY>(bins, C::default(), absent, best);
             if let (MissingSides::Either, Some(missing)) = (sides, missing) {
-                self.scan::<C, BY>(bins, missing, true, best);
+                self.scan::<C, BY>(bins, missing, MissingBranch::Left, best);
             }
         });
     }
@@ -251,7 +348,7 @@ impl NodeTotals {
         let mut values = C::default();
         bins.iter().for_each(|bin| values.add(*bin));
         let mut apart = BestCut { cut: None, score: best.score };
-        self.scan::<C, BY>(&[values], C::default(), false, &mut apart);
+        self.scan::<C, BY>(&[values], C::default(), MissingBranch::Right, &mut apart);
         if let Some(cut) = apart.cut {
             let code = bins.len() as u32 - 1; // there is always a bin
             *best = BestCut { cut: Some(Cut { code, ..cut }), score: apart.score };
@@ -260,7 +357,7 @@ impl NodeTotals {
 
     /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.
     #[inline(always)]
-    fn scan<C: Cell, const BY: u8>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
+    fn scan<C: Cell, const BY: u8>(&self, bins: &[C], start: C, missing: MissingBranch, best: &mut BestCut) {
         let mut sum = start;
         let mut up_to = [start; CUTS];
         for (place, bins) in bins.chunks(CUTS).enumerate() {
@@ -275,7 +372,7 @@ impl NodeTotals {
                 && let Some(cut) = scores.iter().position(|score| *score == most)
             {
                 best.score = most;
-                best.cut = Some(Cut { code: (place * CUTS + cut) as u32, missing_left, gain: 0.0 });
+                best.cut = Some(Cut { code: (place * CUTS + cut) as u32, missing, gain: 0.0 });
             }
         }
     }

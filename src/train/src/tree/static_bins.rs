@@ -32,11 +32,12 @@ pub(super) fn find_in_histograms<C: Cell>(
 ) -> Result<Vec<Option<FoundSplit>>> {
     let binning = &context.data.binning;
     let groups = context.choice.groups(&binning.layout);
-    // The histograms of a deep level may exceed the memory limit, so siblings are processed in batches. Two siblings
-    // need two histograms, and each thread needs its own partial histograms.
+    // The histograms of a deep level may exceed the memory limit, so siblings are processed in batches. Each sibling
+    // needs a histogram, and each thread needs its own partial histograms.
     let threads = rayon::current_num_threads();
     let cells = |group: &usize| {
-        2 * cells_of_group(binning, *group) + threads * lane_cells_of_group::<C>(binning, *group)
+        context.rules.missing.most_children() * cells_of_group(binning, *group)
+            + threads * lane_cells_of_group::<C>(binning, *group)
     };
     let bytes = groups.iter().map(cells).sum::<usize>() * size_of::<C>();
     let at_a_time = (context.histogram_bytes / bytes.max(1)).max(1);
@@ -128,7 +129,7 @@ fn best_of_group<C: Cell>(
             // Only missing values lie beyond the last bin.
             threshold: bins.cuts.get(cut.code as usize).copied().unwrap_or(f32::MAX),
             missing_code: bins.missing_code,
-            missing_left: cut.missing_left,
+            missing: cut.missing,
             gain: cut.gain,
         });
         best = context.better(best, found);

@@ -18,15 +18,16 @@ use super::centroids::{quantiles_of, total_of};
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::feature_cells;
 use super::kept::KeptHistograms;
+use super::root_shapes::RootShapes;
 use super::row_store::RowStore;
 use super::rows::NodeId;
 use super::split::FoundSplit;
 use super::static_bins::find_in_histograms;
 use super::streaming_cuts::{CandidateCut, choose};
-use super::streaming_values::ValueSums;
+use super::streaming_values::{ValueSearch, ValueSums};
 use super::streaming_worker::{NodeHistograms, WorkerHistogram, WorkerRows};
 use super::workers::WorkerBounds;
-use crate::bins::FeatureBins;
+use crate::bins::{FeatureBins, MissingBranch};
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use rayon::prelude::*;
@@ -40,6 +41,8 @@ pub(crate) struct StreamingSplits<C: Cell> {
     histograms: KeptHistograms<C>,
     /// Sums of a single worker, for values that are not grouped.
     values: ValueSums<C>,
+    /// The bins of roots, if all trees have the same rows without weights.
+    shapes: Option<Arc<RootShapes>>,
 }
 
 /// Parameters of streaming histograms.
@@ -54,13 +57,15 @@ pub struct StreamingRules {
 }
 
 impl<C: Cell> StreamingSplits<C> {
-    /// Creates a finder for one tree that uses and updates the given histograms. `bounds` are the rows of workers.
+    /// Creates a finder for one tree that uses and updates the given histograms. `bounds` are the rows of workers, and
+    /// `shapes` the bins of roots, if all trees have the same rows without weights.
     pub(crate) fn new(
         rules: StreamingRules,
         bounds: Arc<WorkerBounds>,
         histograms: KeptHistograms<C>,
+        shapes: Option<Arc<RootShapes>>,
     ) -> Self {
-        StreamingSplits { rules, bounds, histograms, values: ValueSums::default() }
+        StreamingSplits { rules, bounds, histograms, values: ValueSums::default(), shapes }
     }
 }
 
@@ -122,7 +127,8 @@ impl<C: Cell> StreamingSplits<C> {
     ) -> Result<Vec<Option<FoundSplit>>> {
         let rules = self.rules;
         if !rules.grouped {
-            return self.values.find(&rules, context, rows.local()?, siblings);
+            let search = ValueSearch { rules: &rules, context, shapes: self.shapes.as_deref() };
+            return self.values.find(search, rows.local()?, siblings);
         }
         let binning = &context.data.binning;
         let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {
@@ -144,7 +150,7 @@ impl StreamingRules {
         !self.grouped || self.workers > 1
     }
 
-    /// Returns the best of the candidates that leave enough rows on both sides. `rows_up_to` returns the number of rows
+    /// Returns the best of the candidates that leave enough rows to all children. `rows_up_to` returns the number of rows
     /// with a value whose code is at most the given one, and is called with ascending codes.
     pub fn best_cut<C: Cell>(
         &self,
@@ -161,9 +167,15 @@ impl StreamingRules {
             if best.is_some_and(|best| cut.split.gain <= best.gain) {
                 return;
             }
-            let missing = if cut.split.missing_left { histogram.missing.count } else { 0 };
-            let left = rows_up_to(cut.split.code) + missing;
-            if left.min(total - left) >= rules.min_data.max(1) {
+            let missing = histogram.missing.count;
+            let values = rows_up_to(cut.split.code);
+            let (left, middle) = match cut.split.missing {
+                MissingBranch::Left => (values + missing, None),
+                MissingBranch::Right | MissingBranch::Unseen => (values, None),
+                MissingBranch::Middle => (values, Some(missing)),
+            };
+            let right = total - left - middle.unwrap_or(0);
+            if left.min(right).min(middle.unwrap_or(left)) >= rules.min_data.max(1) {
                 best = Some(cut.split);
             }
         });
@@ -190,7 +202,13 @@ impl StreamingRules {
         let missing = real(histogram.missing);
         let before = rules.score(total);
         let least = rules.threshold(before);
+        // The scores of the rows with and without a value, if missing values have a child of their own.
+        let beside = rules.score(histogram.missing);
+        let least_beside = rules.threshold_beside(before, rules.score(total - histogram.missing), beside);
         let some_missing = histogram.missing.count > 0;
+        if !rules.may_cut(open.total, Some(C::of_sums(histogram.missing, rules.scale.count_bits))) {
+            return;
+        }
         let mut quantiles = quantiles_of(&histogram.bins, self.centroids);
         if some_missing {
             // This candidate separates missing values from all others.
@@ -198,23 +216,26 @@ impl StreamingRules {
         }
         let last = quantiles.len().saturating_sub(1);
         for (place, (value, up_to)) in quantiles.into_iter().enumerate() {
-            for missing_left in [false, true] {
-                if !rules.missing.allow(missing_left, some_missing, place == last) {
-                    continue;
-                }
-                let share = if missing_left { 1.0 } else { 0.0 };
+            for branch in rules.missing.branches(some_missing, place == last) {
+                let share = if *branch == MissingBranch::Left { 1.0 } else { 0.0 };
                 let (sum, count) = (up_to.sum + share * missing.0, up_to.count + share * missing.1);
-                let fewest = count.min(all_count - count);
+                let (mut right_sum, mut right_count) = (all_sum - sum, all_count - count);
+                let (mut fewest, mut least, mut beside_them) = (f64::INFINITY, least, 0.0);
+                if *branch == MissingBranch::Middle {
+                    (right_sum, right_count) = (right_sum - missing.0, right_count - missing.1);
+                    (fewest, least, beside_them) = (missing.1, least_beside, beside);
+                }
+                fewest = fewest.min(count.min(right_count));
                 if fewest < rules.min_weight {
                     continue;
                 }
-                let score = rules.score_of(sum, count) + rules.score_of(all_sum - sum, all_count - count);
+                let score = rules.score_of(sum, count) + rules.score_of(right_sum, right_count);
                 if score > least {
                     let code = bins.code_up_to(value as f32);
                     let threshold = self.threshold(bins, code, value);
-                    let (missing_code, gain) = (bins.missing_code, score - before);
-                    let split = FoundSplit { feature, code, threshold, missing_code, missing_left, gain };
-                    take(CandidateCut { split, fewest });
+                    let (missing_code, gain) = (bins.missing_code, score + beside_them - before);
+                    let split = FoundSplit { feature, code, threshold, missing_code, missing: *branch, gain };
+                    take(CandidateCut { split, fewest, missing: histogram.missing });
                 }
             }
         }

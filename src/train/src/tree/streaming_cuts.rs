@@ -1,11 +1,12 @@
 //! Chooses among the candidates of streaming histograms, which know the number of rows on either side of a cut only
 //! approximately: the best ones are counted exactly.
 
-use super::cell::Cell;
+use super::cell::{Cell, GradientSums};
 use super::finder::{GrowContext, OpenNode};
 use super::row_store::RowStore;
 use super::rows::NodeId;
 use super::split::FoundSplit;
+use crate::bins::MissingBranch;
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,10 @@ use serde::{Deserialize, Serialize};
 pub(super) struct CandidateCut {
     /// The split, with its approximate gain.
     pub split: FoundSplit,
-    /// Approximate count on the smaller side, or weight if rows have weights.
+    /// Approximate count of the smallest child, or weight if rows have weights.
     pub fewest: f64,
+    /// The sums over the rows with missing values, which are exact.
+    pub missing: GradientSums,
 }
 
 /// Rows of a node that are summed.
@@ -28,7 +31,7 @@ pub struct NodePart {
     pub left_of: Option<FoundSplit>,
 }
 
-/// Returns the best candidate of each node that leaves enough rows on both sides. `candidates` has the candidates of
+/// Returns the best candidate of each node that leaves enough rows to all children. `candidates` has the candidates of
 /// each feature group, by node. Ties go to the feature with the lower index, then to the lower threshold.
 pub(super) fn choose<C: Cell>(
     context: &GrowContext<'_>,
@@ -66,26 +69,32 @@ pub(super) fn choose<C: Cell>(
             let count = likely.min(most).min(cuts.len());
             next[place] += count;
             let node = wanted[place].node;
-            parts
-                .extend(cuts[..count].iter().map(|cut| (place, NodePart { node, left_of: Some(cut.split) })));
+            let part = |cut: &CandidateCut| (place, *cut, NodePart { node, left_of: Some(cut.split) });
+            parts.extend(cuts[..count].iter().map(part));
         }
         if parts.is_empty() {
             return Ok(chosen);
         }
-        let asked: Vec<NodePart> = parts.iter().map(|(_, part)| *part).collect();
+        let asked: Vec<NodePart> = parts.iter().map(|(_, _, part)| *part).collect();
         let sums = rows.part_sums(&asked)?;
         if sums.len() != parts.len() {
             return Err(malformed());
         }
-        for ((place, part), left) in parts.into_iter().zip(sums) {
+        let bits = rules.scale.count_bits;
+        for ((place, cut, part), left) in parts.into_iter().zip(sums) {
             let mut right = wanted[place].total;
             right.subtract(left);
-            let count = |cell: C| cell.sums(rules.scale.count_bits).count;
-            if chosen[place].is_none() && count(left).min(count(right)) >= least {
+            let mut children = vec![left, right];
+            if cut.split.missing == MissingBranch::Middle {
+                let missing = C::of_sums(cut.missing, bits);
+                children[1].subtract(missing);
+                children.push(missing);
+            }
+            if chosen[place].is_none() && children.iter().all(|child| child.sums(bits).count >= least) {
                 chosen[place] = part.left_of;
-                rows.chosen(part.node, [left, right]);
+                rows.chosen(part.node, children);
             }
         }
-        most *= GROWTH;
+        most = most.saturating_mul(GROWTH);
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! For every node and feature, rows are summed by code, and the sums enter the histogram in ascending order. If a node has
 //! many rows compared to the codes of a feature, the sums of all codes are kept until its children are searched: only
-//! the smaller child is summed from its rows, and its sums are subtracted from the parent's, in place, to get those of
-//! the larger child. Sums are integers, so the result is that of summing the rows.
+//! the smaller children are summed from their rows, and their sums are subtracted from the parent's, in place, to get
+//! those of the largest child. Sums are integers, so the result is that of summing the rows.
 
+use super::add_rows::add_rows;
 use super::cell::Cell;
 use super::code_sums::CodeSums;
 use super::finder::{GrowContext, OpenNode, Siblings};
-use super::histogram::add_rows;
+use super::root_shapes::RootShapes;
 use super::rows::{NodeId, RowSets};
 use super::split::FoundSplit;
 use super::streaming::StreamingRules;
@@ -41,11 +42,11 @@ impl<C: Cell> ValueSums<C> {
     /// Returns the best split of every node, in the order of `siblings`.
     pub(super) fn find(
         &mut self,
-        rules: &StreamingRules,
-        context: &GrowContext<'_>,
+        search: ValueSearch<'_>,
         rows: &RowSets<C>,
         siblings: &[Siblings<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
+        let context = search.context;
         let groups = context.choice.groups(&context.data.binning.layout);
         let mut given: Vec<Vec<Option<Vec<C>>>> = groups.iter().map(|_| Vec::new()).collect();
         for pair in siblings {
@@ -56,21 +57,55 @@ impl<C: Cell> ValueSums<C> {
         }
         let open: Vec<OpenNode<C>> = siblings.iter().flat_map(Siblings::nodes).collect();
         let allowed: Vec<Vec<bool>> = open.iter().map(|open| context.choice.of_node(open.node)).collect();
+        let keeps = self.has_room(search, rows, &groups, &open);
         let found: Vec<Vec<Found<C>>> = groups
             .par_iter()
             .zip(given)
             .with_max_len(1)
             .map(|(group, given)| {
                 let feature = context.data.binning.layout.groups[*group].features[0];
-                let search = FeatureSearch { rules, context, rows, group: *group, feature };
+                let search = FeatureSearch { search, rows, group: *group, feature };
                 let allowed: Vec<bool> = allowed.iter().map(|allowed| allowed[feature as usize]).collect();
                 let mut sums = self.buffer();
                 let found = search.find(&mut sums, siblings, given, &allowed);
                 self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
-                found
+                let mut found = found?;
+                for ((_, cells), keeps) in found.iter_mut().zip(&keeps) {
+                    *cells = cells.take().filter(|_| *keeps);
+                }
+                Ok(found)
             })
             .collect::<Result<_>>()?;
         Ok(self.keep(context, &open, found))
+    }
+
+    /// Returns for each open node whether there is room to keep its cells. This is decided before the search, because the
+    /// cells of all features would otherwise be in memory at the same time.
+    fn has_room(
+        &self,
+        search: ValueSearch<'_>,
+        rows: &RowSets<C>,
+        groups: &[usize],
+        open: &[OpenNode<C>],
+    ) -> Vec<bool> {
+        let context = search.context;
+        let mut room = context.histogram_bytes.saturating_sub(self.kept_bytes);
+        let bytes_of_node = |open: &OpenNode<C>| -> usize {
+            let cells = groups.iter().map(|group| {
+                let feature = context.data.binning.layout.groups[*group].features[0];
+                let search = FeatureSearch { search, rows, group: *group, feature };
+                if search.is_dense(open) { search.bins().codes() * size_of::<C>() } else { 0 }
+            });
+            cells.sum()
+        };
+        open.iter()
+            .map(|open| {
+                let bytes = bytes_of_node(open);
+                let fits = open.wanted && bytes <= room;
+                room -= if fits { bytes } else { 0 };
+                fits
+            })
+            .collect()
     }
 
     fn buffer(&self) -> CodeSums<C> {
@@ -108,10 +143,18 @@ fn bytes_of<C>(cells: &[Option<Vec<C>>]) -> usize {
     cells.iter().flatten().map(|cells| std::mem::size_of_val(cells.as_slice())).sum()
 }
 
+/// What all features are searched with.
+#[derive(Clone, Copy)]
+pub(super) struct ValueSearch<'a> {
+    pub rules: &'a StreamingRules,
+    pub context: &'a GrowContext<'a>,
+    /// The bins of the root, if all trees have the same rows without weights.
+    pub shapes: Option<&'a RootShapes>,
+}
+
 /// A search for splits on one feature.
 struct FeatureSearch<'a, C: Cell> {
-    rules: &'a StreamingRules,
-    context: &'a GrowContext<'a>,
+    search: ValueSearch<'a>,
     rows: &'a RowSets<C>,
     group: usize,
     feature: u32,
@@ -126,28 +169,16 @@ impl<C: Cell> FeatureSearch<'_, C> {
         given: Vec<Option<Vec<C>>>,
         allowed: &[bool],
     ) -> Result<Vec<Found<C>>> {
-        let data = self.context.data;
+        let data = self.search.context.data;
         let codes = (0..data.partitions()).map(|partition| data.codes(partition, &[self.group]));
         let codes: Vec<Codes> = codes.collect::<Result<_>>()?;
         let mut allowed = allowed.iter();
         let mut found = Vec::with_capacity(2 * siblings.len());
         for (pair, parent) in siblings.iter().zip(given) {
             let is_allowed: Vec<bool> = allowed.by_ref().take(pair.nodes().count()).copied().collect();
-            let count = |open: &OpenNode<C>| open.total.sums(self.context.rules.scale.count_bits).count;
-            match (pair.second, parent) {
-                (Some(second), Some(parent)) if pair.first.wanted || second.wanted => {
-                    let swaps = count(&second) < count(&pair.first);
-                    let (small, large) = if swaps { (second, pair.first) } else { (pair.first, second) };
-                    let [small_allowed, large_allowed] =
-                        [is_allowed[usize::from(swaps)], is_allowed[usize::from(!swaps)]];
-                    let (of_small, of_large) = self.find_pair(
-                        sums,
-                        &codes,
-                        (&small, small_allowed),
-                        (&large, large_allowed),
-                        parent,
-                    );
-                    found.extend(if swaps { [of_large, of_small] } else { [of_small, of_large] });
+            match parent {
+                Some(parent) if pair.nodes().any(|open| open.wanted) => {
+                    found.extend(self.find_siblings(sums, &codes, pair, &is_allowed, parent));
                 }
                 _ => {
                     for (open, is_allowed) in pair.nodes().zip(is_allowed) {
@@ -159,28 +190,36 @@ impl<C: Cell> FeatureSearch<'_, C> {
         Ok(found)
     }
 
-    /// Searches two siblings, the first of which has fewer rows, given the cells of their parent.
-    fn find_pair(
+    /// Searches siblings, given the cells of their parent.
+    fn find_siblings(
         &self,
         sums: &mut CodeSums<C>,
         codes: &[Codes],
-        small: (&OpenNode<C>, bool),
-        large: (&OpenNode<C>, bool),
+        siblings: &Siblings<C>,
+        is_allowed: &[bool],
         mut parent: Vec<C>,
-    ) -> (Found<C>, Found<C>) {
-        let (of_small, list) = self.find_summed(sums, codes, small.0, small.1, true);
-        match &of_small.1 {
-            Some(cells) => parent.iter_mut().zip(cells).for_each(|(parent, cell)| parent.subtract(*cell)),
-            None => list.iter().for_each(|(code, cell)| parent[*code as usize].subtract(*cell)),
-        }
-        let of_large = match large {
-            (open, true) if open.wanted => {
-                self.rules.best_of_cells(self.context, open, self.feature, &parent)
+    ) -> Vec<Found<C>> {
+        let largest = siblings.largest(self.search.context.rules.scale.count_bits);
+        let mut found = Vec::with_capacity(siblings.nodes.len());
+        for (place, open) in siblings.nodes().enumerate() {
+            if place == largest {
+                found.push((None, None));
+                continue;
             }
-            _ => None,
+            let (of_node, list) = self.find_summed(sums, codes, &open, is_allowed[place], true);
+            match &of_node.1 {
+                Some(cells) => parent.iter_mut().zip(cells).for_each(|(parent, cell)| parent.subtract(*cell)),
+                None => list.iter().for_each(|(code, cell)| parent[*code as usize].subtract(*cell)),
+            }
+            found.push(of_node);
+        }
+        let open = &siblings.nodes[largest];
+        let split = match is_allowed[largest] && open.wanted {
+            true => self.best_of_cells(open, &parent),
+            false => None,
         };
-        let keeps = self.is_dense(large.0);
-        (of_small, (of_large, keeps.then_some(parent)))
+        found[largest] = (split, self.is_dense(open).then_some(parent));
+        found
     }
 
     /// Searches a node whose rows are summed. Returns the split and the sums: all cells, or a list of the codes that occur.
@@ -196,8 +235,8 @@ impl<C: Cell> FeatureSearch<'_, C> {
         if !(open.wanted || is_needed) {
             return ((None, None), &[]);
         }
-        let bits = self.context.rules.scale.count_bits;
-        let group = &self.context.data.binning.layout.groups[self.group];
+        let bits = self.search.context.rules.scale.count_bits;
+        let group = &self.search.context.data.binning.layout.groups[self.group];
         let count = self.bins().codes();
         let nodes = codes.iter().zip(&self.rows.partitions);
         let nodes = nodes.map(|(codes, rows)| (codes.group(self.group), rows.node(open.node)));
@@ -205,7 +244,7 @@ impl<C: Cell> FeatureSearch<'_, C> {
             let mut cells = vec![C::default(); count];
             nodes.for_each(|(codes, rows)| add_rows(codes, group, rows, bits, &mut cells));
             let split = match open.wanted && is_allowed {
-                true => self.rules.best_of_cells(self.context, open, self.feature, &cells),
+                true => self.best_of_cells(open, &cells),
                 false => None,
             };
             return ((split, Some(cells)), &[]);
@@ -213,22 +252,41 @@ impl<C: Cell> FeatureSearch<'_, C> {
         nodes.for_each(|(codes, rows)| sums.add(count, codes, rows, bits));
         let list = sums.drain();
         let split = match open.wanted && is_allowed {
-            true => self.rules.best_of_list(self.context, open, self.feature, list),
+            true => self.search.rules.best_of_list(self.search.context, open, self.feature, list),
             false => None,
         };
         ((split, None), list)
     }
 
     fn bins(&self) -> &FeatureBins {
-        &self.context.data.binning.features[self.feature as usize]
+        &self.search.context.data.binning.features[self.feature as usize]
     }
 
     /// Returns whether a node has enough rows that summing all codes pays off.
     fn is_dense(&self, open: &OpenNode<C>) -> bool {
-        let rows = open.total.sums(self.context.rules.scale.count_bits).count;
+        let rows = open.total.sums(self.search.context.rules.scale.count_bits).count;
         self.bins().codes() as i64 <= 2 * rows
     }
+
+    /// Returns the best split of a node, given the sums of all codes.
+    fn best_of_cells(&self, open: &OpenNode<C>, cells: &[C]) -> Option<FoundSplit> {
+        let ValueSearch { rules, context, shapes } = self.search;
+        if !context.rules.may_cut(open.total, cells.get(self.bins().bins()).copied()) {
+            return None;
+        }
+        let histogram = match shapes.filter(|_| open.node == ROOT) {
+            Some(shapes) => {
+                let scale = &context.rules.scale;
+                shapes.histogram(self.feature, rules.centroids, self.bins(), scale, cells)
+            }
+            None => return rules.best_of_cells(context, open, self.feature, cells),
+        };
+        rules.best_of_histogram(context, open, self.feature, cells, &histogram)
+    }
 }
+
+/// The first node of a tree.
+const ROOT: NodeId = 0;
 
 impl StreamingRules {
     /// Returns the best split of a node on one feature, given the sums of all codes.
@@ -241,7 +299,23 @@ impl StreamingRules {
     ) -> Option<FoundSplit> {
         let scale = &context.rules.scale;
         let bins = &context.data.binning.features[feature as usize];
+        if !context.rules.may_cut(open.total, cells.get(bins.bins()).copied()) {
+            return None;
+        }
         let histogram = WorkerHistogram::of_cells(self.centroids, bins, scale, cells);
+        self.best_of_histogram(context, open, feature, cells, &histogram)
+    }
+
+    /// Returns the best split of a node on one feature, given its histogram and the sums of all codes.
+    fn best_of_histogram<C: Cell>(
+        &self,
+        context: &GrowContext<'_>,
+        open: &OpenNode<C>,
+        feature: u32,
+        cells: &[C],
+        histogram: &WorkerHistogram,
+    ) -> Option<FoundSplit> {
+        let scale = &context.rules.scale;
         let (mut summed, mut sum) = (0, C::default());
         let rows_up_to = |code: u32| {
             let end = code as usize + 1;
@@ -249,7 +323,7 @@ impl StreamingRules {
             summed = end;
             sum.sums(scale.count_bits).count
         };
-        self.best_cut(context, open, feature, &histogram, rows_up_to)
+        self.best_cut(context, open, feature, histogram, rows_up_to)
     }
 
     /// Returns the best split of a node on one feature, given the sums of the codes that occur.
@@ -262,6 +336,10 @@ impl StreamingRules {
     ) -> Option<FoundSplit> {
         let scale = &context.rules.scale;
         let bins = &context.data.binning.features[feature as usize];
+        let missing = list.last().filter(|(code, _)| Some(*code) == bins.missing_code);
+        if !context.rules.may_cut(open.total, missing.map(|(_, cell)| *cell)) {
+            return None;
+        }
         let histogram = WorkerHistogram::of_list(self.centroids, bins, scale, list);
         let (mut values, mut sum) = (list.iter().peekable(), C::default());
         let rows_up_to = |code: u32| {

@@ -2,10 +2,11 @@
 //! the rows of a node by code (bin number) and inserts the sums into streaming histograms, one per feature. The
 //! histograms of workers are merged pairwise; see `workers.rs`.
 
+use super::add_rows::add_rows;
 use super::cell::{Cell, GradientSums, Scale, exact};
 use super::centroids::{Bin, Centroid, StreamingHistogram, ValueBlock};
 use super::code_sums::CodeSums;
-use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
+use super::histogram::{feature_cells, finish, lane_cells_of_group};
 use super::rows::{NodeId, NodeRows, RowSets};
 use super::workers::{MergeTree, WorkerBounds, WorkerPiece};
 use crate::bins::{BinnedData, Codes, FeatureBins, GroupCodes, GroupKind};
@@ -76,25 +77,25 @@ const PART: usize = 8;
 
 /// Converts integer sums to numbers.
 #[derive(Clone, Copy)]
-struct Units {
+pub(super) struct Units {
     count_bits: u32,
     gradient: f64,
     weight: f64,
 }
 
 impl Units {
-    fn of(scale: &Scale) -> Self {
+    pub(super) fn of(scale: &Scale) -> Self {
         // Scales are powers of two, so their reciprocals are exact.
         Units { count_bits: scale.count_bits, gradient: 1.0 / scale.gradient, weight: 1.0 / scale.weight }
     }
 
     #[inline(always)]
-    fn count<C: Cell>(&self, cell: C) -> f64 {
+    pub(super) fn count<C: Cell>(&self, cell: C) -> f64 {
         exact(cell.sums(self.count_bits).weight) * self.weight
     }
 
     #[inline(always)]
-    fn sum<C: Cell>(&self, cell: C) -> f64 {
+    pub(super) fn sum<C: Cell>(&self, cell: C) -> f64 {
         exact(cell.sums(self.count_bits).gradient) * self.gradient
     }
 

@@ -11,16 +11,18 @@ use super::row_store::{LocalRows, RowStore};
 use super::rows::{NodeId, NodeSplit, RowSets};
 use super::split::{Divisor, FoundSplit, LeafRule, SplitRules};
 use super::{
-    CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, StaticBins, StreamingRules,
-    StreamingSplits, WorkerBounds, WorkerRows,
+    CarriedRoot, ExactSplits, KeptHistograms, NodeHistograms, NodePart, RootShapes, StaticBins,
+    StreamingRules, StreamingSplits, WorkerBounds, WorkerRows,
 };
-use crate::bins::{BinOptions, BinnedData, MissingSides, middle, mixed_columns};
+use crate::bins::{BinOptions, BinnedData, MissingBranch, MissingSides, middle, mixed_columns};
 use crate::config::{MissingPolicy, Parameters};
 use planetree_base::error::Result;
 use proptest::prelude::*;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+mod branch;
 
 const LEAST: i64 = 3;
 
@@ -38,7 +40,7 @@ impl RowStore<i64> for Sender<'_> {
         self.held.root()
     }
 
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[i64; 2]>> {
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<Vec<i64>>> {
         self.held.split(splits)
     }
 
@@ -162,7 +164,7 @@ proptest! {
         assert_histogram(&data, &columns, &targets, &all, &parent);
         let split = FoundSplit {
             feature: 0, code: cut, threshold: 0.0, missing_code: data.binning.features[0].missing_code,
-            missing_left: cut % 2 == 0, gain: 0.0,
+            missing: MissingBranch::of_side(cut % 2 == 0), gain: 0.0,
         };
         sets.split(&data, &[NodeSplit { node: 0, left: 1, split }]).unwrap();
         let goes_left = |row: &usize| {
@@ -232,7 +234,8 @@ proptest! {
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(), divisor in 0usize..3,
         hessians in prop::collection::vec(0i32..40, 150), min_weight in 0u32..60, min_to_split in 2i64..30,
         costs in prop::collection::vec(0u8..5, 40),
-        missing in prop::sample::select(vec![MissingSides::Either, MissingSides::Left, MissingSides::Right]),
+        missing in prop::sample::select(
+            vec![MissingSides::Either, MissingSides::Left, MissingSides::Right, MissingSides::Own]),
     ) {
         let (rows, hessians) = (targets.len(), &hessians[..targets.len()]);
         let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
@@ -267,14 +270,15 @@ proptest! {
     #[test]
     fn a_carried_root_equals_the_histogram_of_all_rows(
         (columns, targets) in data(), partition_rows in 5usize..60, order in 0u32..2, room in 0usize..3,
-        units in prop::collection::vec(-5000i64..5000, 64), threads in 1usize..4,
+        units in prop::collection::vec(-5000i64..5000, 128), threads in 1usize..4, own in any::<bool>(),
     ) {
         let rows = targets.len();
         let data = binned(&columns, rows, partition_rows, Some(20));
         prop_assume!(!data.binning.layout.groups.is_empty());
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
         let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
-        let rules = rules_of(rows);
+        let missing = if own { MissingSides::Own } else { MissingSides::Either };
+        let rules = SplitRules { missing, ..rules_of(rows) };
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
         let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None };
@@ -302,23 +306,27 @@ proptest! {
         assert_histogram(&data, &columns, &moved, &all, &carried.histogram);
         let given = StaticBins::new(KeptHistograms::for_carry(Some(carried.histogram)));
         let fresh = StaticBins::new(KeptHistograms::default());
-        let [given, fresh] = [given, fresh].map(|mut finder| grown_by(&data, &moved, &mut finder, 4));
+        let [given, fresh] = [given, fresh]
+            .map(|mut finder| grown_with(&data, &mut self::sets(&data, &moved), rules, &mut finder, 4));
         prop_assert!(given == fresh);
     }
 
     #[test]
     fn streaming_trees_do_not_depend_on_partitions_threads_or_column_layout(
         (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, workers in 2usize..9,
-        threads in 1usize..4,
+        threads in 1usize..4, own in any::<bool>(),
     ) {
         let rows = targets.len();
+        let missing = if own { MissingSides::Own } else { MissingSides::Either };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
             let rules = StreamingRules { centroids, grouped: max_bin.is_some(), workers };
             let bounds = Arc::new(WorkerBounds::divide(&data.rows, workers));
-            let mut finder = StreamingSplits::new(rules, bounds, KeptHistograms::default());
-            let tree = pool.install(|| grown_by(&data, &targets, &mut finder, 3));
+            let mut finder = StreamingSplits::new(rules, bounds, KeptHistograms::default(), None);
+            let split_rules = SplitRules { missing, ..rules_of(rows) };
+            let mut sets = sets(&data, &targets);
+            let tree = pool.install(|| grown_with(&data, &mut sets, split_rules, &mut finder, 3));
             let shape = |node: &super::GrownNode| (node.sums, node.split.map(|(split, left)| (split.feature, left)));
             tree.nodes.iter().map(shape).collect::<Vec<_>>()
         };
@@ -328,6 +336,26 @@ proptest! {
             prop_assert_eq!(&whole, &grow_with(Some(255), workers, partition_rows));
             prop_assert_eq!(&whole, &grow_with(None, workers, rows));
             prop_assert_eq!(&whole, &grow_with(None, workers, partition_rows));
+        }
+    }
+
+    /// The bins of a root are found once, and later trees only sum their targets.
+    #[test]
+    fn roots_of_known_shape_have_the_splits_of_new_ones(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
+    ) {
+        let data = binned(&columns, targets.len(), partition_rows, None);
+        let rules = StreamingRules { centroids, grouped: false, workers: 1 };
+        let bounds = Arc::new(WorkerBounds::divide(&data.rows, 1));
+        let known = Arc::new(RootShapes::new(columns.len()));
+        for factor in [1, -3, 2] {
+            let targets: Vec<i32> = targets.iter().map(|target| (target * factor) % 700).collect();
+            let [fresh, known] = [None, Some(known.clone())].map(|shapes| {
+                let kept = KeptHistograms::default();
+                let mut finder = StreamingSplits::new(rules, bounds.clone(), kept, shapes);
+                grown_by(&data, &targets, &mut finder, 3)
+            });
+            prop_assert!(fresh == known);
         }
     }
 
@@ -389,19 +417,21 @@ proptest! {
     #[test]
     fn streaming_splits_of_one_worker_are_the_same_from_kept_sums_rows_and_messages(
         (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20, least in 1i64..40,
+        own in any::<bool>(),
     ) {
+        let missing = if own { MissingSides::Own } else { MissingSides::Either };
         let data = binned(&columns, targets.len(), partition_rows, None);
         let rules = StreamingRules { centroids, grouped: false, workers: 1 };
         let bounds = Arc::new(WorkerBounds::divide(&data.rows, 1));
         let grow_in = |histogram_bytes: usize, sends: bool| {
             let choice = FeatureChoice::draw(
                 crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
-            let split_rules = SplitRules { min_data: least, ..rules_of(targets.len()) };
+            let split_rules = SplitRules { min_data: least, missing, ..rules_of(targets.len()) };
             let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None };
             let mut sets = sets(&data, &targets);
             let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
             let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
-            let mut finder = StreamingSplits::new(rules, bounds.clone(), KeptHistograms::default());
+            let mut finder = StreamingSplits::new(rules, bounds.clone(), KeptHistograms::default(), None);
             let limits = TreeLimits { depth: 4, order: Order::Levels };
             grow(&context, limits, &mut rows, &mut finder).unwrap()
         };
@@ -546,29 +576,37 @@ impl Exhaustive<'_> {
     fn check(&self, node: usize, rows: Vec<usize>, depth: u32) {
         let Exhaustive { tree, data, columns, exact, .. } = self;
         let before = self.score(&rows);
-        let mut best: Option<(f64, usize, u32, bool)> = None; // the gain minus the penalty comes first
+        let mut best: Option<(f64, usize, u32, MissingBranch)> = None; // the gain minus the penalty comes first
         let may_split = rows.len() as i64 >= self.rules.min_to_split;
         for feature in (0..columns.len()).filter(|_| may_split) {
             let bins = &data.binning.features[feature];
             let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
-            for missing_left in [false, true] {
+            for branch in
+                [MissingBranch::Right, MissingBranch::Left, MissingBranch::Middle, MissingBranch::Unseen]
+            {
                 for cut in 0..bins.bins() as u32 {
                     let above = |row: &usize| !missing(row) && code(data, columns, feature, *row) > cut;
                     let (some, apart) = (rows.iter().any(missing), !rows.iter().any(above));
-                    if !self.rules.missing.allow(missing_left, some, apart) {
+                    if !is_candidate(self.rules.missing, branch, some, apart) {
                         continue;
                     }
-                    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
-                        if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
-                    });
-                    if ![&left, &right].iter().all(|rows| self.may_be_a_side(rows)) {
+                    let children =
+                        divided(&rows, branch, missing, |row| code(data, columns, feature, row) <= cut);
+                    if !children.iter().all(|rows| self.may_be_a_side(rows)) {
                         continue;
                     }
-                    let gain = self.score(&left) + self.score(&right) - before;
+                    // A cut of three must gain something for the rows with a value.
+                    let values: Vec<usize> = rows.iter().copied().filter(|row| !missing(row)).collect();
+                    let of_values = self.score(&children[0]) + self.score(&children[1]);
+                    let alone = self.score(&values);
+                    if branch == MissingBranch::Middle && of_values <= alone + alone * 1e-10 {
+                        continue;
+                    }
+                    let gain = children.iter().map(|rows| self.score(rows)).sum::<f64>() - before;
                     let worth = gain > before * 1e-10;
                     let net = gain - self.penalty(feature);
                     if worth && best.is_none_or(|(most, ..)| net > most + most.abs() * 1e-12) {
-                        best = Some((net, feature, cut, missing_left));
+                        best = Some((net, feature, cut, branch));
                     }
                 }
             }
@@ -586,18 +624,17 @@ impl Exhaustive<'_> {
         assert!((net - gain).abs() <= 1e-9 * gain.abs().max(before), "{net} instead of {gain}");
         let feature = split.feature as usize;
         let some = rows.iter().any(|row| columns[feature][*row].is_nan());
-        assert!(self.rules.missing.allow(split.missing_left, some, split.threshold == f32::MAX));
-        let goes_left = |row: &usize| {
-            let value = columns[feature][*row];
-            if value.is_nan() { split.missing_left } else { value <= split.threshold }
-        };
-        let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
+        assert!(is_candidate(self.rules.missing, split.missing, some, split.threshold == f32::MAX));
+        let is_missing = |row: &usize| columns[feature][*row].is_nan();
+        let children =
+            divided(&rows, split.missing, is_missing, |row| columns[feature][row] <= split.threshold);
+        let (left, right) = (&children[0], &children[1]);
         if *exact {
             let present = |rows: &[usize]| -> Vec<f32> {
                 rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
             };
-            let below = present(&left).into_iter().fold(f32::MIN, f32::max);
-            let above = present(&right).into_iter().fold(f32::MAX, f32::min);
+            let below = present(left).into_iter().fold(f32::MIN, f32::max);
+            let above = present(right).into_iter().fold(f32::MAX, f32::min);
             if above < f32::MAX {
                 assert_eq!(
                     split.threshold,
@@ -606,9 +643,45 @@ impl Exhaustive<'_> {
                 );
             }
         }
-        self.check(left_node, left, depth - 1);
-        self.check(left_node + 1, right, depth - 1);
+        for (child, rows) in (left_node..).zip(children) {
+            self.check(child, rows, depth - 1);
+        }
     }
+}
+
+/// Returns whether missing values may take a branch, by the definition of the policies. `apart` says whether all other
+/// values are on the left.
+fn is_candidate(sides: MissingSides, branch: MissingBranch, some: bool, apart: bool) -> bool {
+    match (sides, branch) {
+        (MissingSides::Either, MissingBranch::Right) | (MissingSides::Right, MissingBranch::Right) => true,
+        (MissingSides::Either, MissingBranch::Left) => some,
+        (MissingSides::Left, MissingBranch::Left) => true,
+        (MissingSides::Left | MissingSides::Own, MissingBranch::Right) => some && apart,
+        (MissingSides::Own, MissingBranch::Middle) => some && !apart,
+        (MissingSides::Own, MissingBranch::Unseen) => !some,
+        _ => false,
+    }
+}
+
+/// Divides rows among the children of a split: left, right and, if missing values have a child of their own, middle.
+fn divided(
+    rows: &[usize],
+    branch: MissingBranch,
+    is_missing: impl Fn(&usize) -> bool,
+    is_left: impl Fn(usize) -> bool,
+) -> Vec<Vec<usize>> {
+    let mut children = vec![Vec::new(); branch.children()];
+    for row in rows {
+        let child = match branch {
+            MissingBranch::Left if is_missing(row) => 0,
+            MissingBranch::Right if is_missing(row) => 1,
+            MissingBranch::Middle if is_missing(row) => 2,
+            MissingBranch::Unseen if is_missing(row) => panic!("a missing value that was not seen"),
+            _ => usize::from(!is_left(*row)),
+        };
+        children[child].push(*row);
+    }
+    children
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Boosting: parameters, their keys and checks.
 
 use super::super::Parameters;
-use super::super::keys::{Key, KeyKind, NOT_NEGATIVE, Reals, Written};
+use super::super::keys::{Key, KeyKind, NOT_NEGATIVE, Written};
 use super::super::raw::RawParameters;
 use super::super::sections::{
-    CANDIDATES, Candidates, LISTWISE, OBJECTIVE, ObjectiveName, ObjectiveParameters, PAIRWISE, PairwiseLoss,
-    RELEVANCE, Section, StreamingParameters, TREES, TreeParameters,
+    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, OBJECTIVE, ObjectiveName, ObjectiveParameters,
+    PAIRWISE, PairwiseLoss, RELEVANCE, Section, StreamingParameters, TREES, TreeParameters,
 };
 use super::super::settings::TrainSettings;
 use super::super::value::{ValueError, quoted};
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::{BinNeeds, LearnerConfig, LearnerParameters, LearnerSpec, Refusal, forest};
 use planetree_base::error::Result;
 
@@ -126,8 +126,6 @@ pub type BoostSettings = Parameters<BoostParameters>;
 pub struct RawBoost {
     /// Initial score, before the first tree.
     pub base_score: BaseScore,
-    /// Shrinkage factor applied to leaf values.
-    pub learning_rate: f64,
     /// Maximum number of leaves per tree. If set, trees grow best-first, otherwise level by level.
     pub num_leaves: Option<u32>,
     /// How splits are scored.
@@ -139,13 +137,13 @@ pub struct RawBoost {
 }
 
 /// Boosting.
-pub(super) static BOOST: LearnerSpec = LearnerSpec {
+pub(crate) static BOOST: LearnerSpec = LearnerSpec {
     name: "boost",
     aliases: &["gbdt", "gbrt", "gbtree"],
     noun: "boosting",
     summary: "gradient boosting",
     own: Some(&SECTION),
-    uses: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &TREES, &CANDIDATES],
+    uses: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &TREES, &COSTS, &CANDIDATES, &LEARNING_RATE],
     records: &[&forest::SECTION, &LISTWISE],
     objectives: &[],
     no_custom_objective: None,
@@ -174,19 +172,6 @@ static KEYS: &[Key] = &[
         ..Key::PLAIN
     },
     Key {
-        name: "learning_rate",
-        aliases: &["eta", "shrinkage_rate", "lr"],
-        kind: KeyKind::Real {
-            range: Reals { zero: false, most: 10.0 },
-            set: |raw, value| raw.boost.learning_rate = value,
-            get: |raw| raw.boost.learning_rate,
-        },
-        default: "0.06",
-        neutral: Some("1.0"),
-        help: "Shrinkage factor applied to the leaf values of each tree",
-        ..Key::PLAIN
-    },
-    Key {
         name: "num_leaves",
         aliases: &["max_leaves", "max_leaf_nodes", "num_leaf", "leaves"],
         kind: KeyKind::Limit {
@@ -200,11 +185,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "split_by",
-        kind: KeyKind::Word {
-            words: names::<SplitBy>,
-            set: |raw, text| choose(&mut raw.boost.split_by, text),
-            get: |raw| raw.boost.split_by.name(),
-        },
+        kind: word!(boost.split_by),
         default: "newton",
         omits_default: true,
         help: "Boosting: score of splits, newton (G^2 / (H + lambda_l2)), gradient (least squares on the gradients, G^2 / n) or sum (G^2, for RankBoost)",
@@ -212,11 +193,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "leaf",
-        kind: KeyKind::Word {
-            words: names::<LeafStep>,
-            set: |raw, text| choose(&mut raw.boost.leaf, text),
-            get: |raw| raw.boost.leaf.name(),
-        },
+        kind: word!(boost.leaf),
         default: "newton",
         omits_default: true,
         help: "Boosting: value of leaves, newton (G / (H + lambda_l2)), mean (the mean gradient, G / n) or weak_ranker (the weight of a weak ranker of RankBoost on the right side)",
@@ -351,8 +328,7 @@ fn check_rankboost(settings: &TrainSettings, raw: &mut RawParameters) -> Result<
 
 fn parameters(raw: &RawParameters) -> LearnerParameters {
     let max_bin = raw.candidates.max_bin;
-    let RawBoost { base_score, learning_rate, num_leaves, split_by, leaf, min_sum_hessian } =
-        raw.boost.clone();
+    let RawBoost { base_score, num_leaves, split_by, leaf, min_sum_hessian } = raw.boost.clone();
     LearnerParameters::Boost(BoostParameters {
         tree: raw.tree.clone(),
         candidates: match raw.candidates.kind {
@@ -366,7 +342,7 @@ fn parameters(raw: &RawParameters) -> LearnerParameters {
         },
         objective: raw.objective.parameters(),
         base_score,
-        learning_rate,
+        learning_rate: raw.learning_rate,
         num_leaves,
         split_by,
         leaf,
@@ -382,9 +358,9 @@ impl LearnerConfig for BoostParameters {
 
     fn write(&self, raw: &mut RawParameters) {
         raw.tree = self.tree.clone();
+        raw.learning_rate = self.learning_rate;
         raw.boost = RawBoost {
             base_score: self.base_score.clone(),
-            learning_rate: self.learning_rate,
             num_leaves: self.num_leaves,
             split_by: self.split_by,
             leaf: self.leaf,

@@ -2,25 +2,20 @@
 
 use super::super::Parameters;
 use super::super::keys::{Key, KeyKind};
-use super::super::raw::RawParameters;
-use super::super::sections::{NORMALISATION, RANKING, Section};
-use super::adarank::{NO_CLASSES, NO_START};
-use super::{LearnerConfig, LearnerParameters, LearnerSpec, Refusal};
-use planetree_metric::Metric;
-use planetree_model::model::FeatureNormalisation;
+use super::super::sections::{RawRanking, Section};
+use super::adarank::ADARANK;
+use super::{LearnerParameters, LearnerSpec, MetricRanker, RankerParameters};
 
-/// Parameters of Coordinate Ascent.
+/// The parameters that only Coordinate Ascent has. The tolerance is the minimum gain of a sweep over all features; with
+/// less, the restart ends.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CoordinateAscentParameters {
-    /// The metric to optimise.
-    pub metric: Metric,
-    /// How features are normalised.
-    pub normalisation: FeatureNormalisation,
-    /// Minimum gain of a sweep over all features; with less, the restart ends.
-    pub tolerance: f64,
+pub struct CoordinateAscentOptions {
     /// Number of steps of a line search in each direction.
     pub line_steps: u32,
 }
+
+/// Parameters of Coordinate Ascent.
+pub(crate) type CoordinateAscentParameters = MetricRanker<CoordinateAscentOptions>;
 
 /// Training parameters of Coordinate Ascent.
 pub(crate) type CoordinateAscentSettings = Parameters<CoordinateAscentParameters>;
@@ -32,12 +27,12 @@ pub(super) static COORDINATE_ASCENT: LearnerSpec = LearnerSpec {
     noun: "Coordinate Ascent",
     summary: "line searches of one weight at a time",
     own: Some(&SECTION),
-    uses: &[&RANKING, &NORMALISATION],
-    records: &[],
-    objectives: &[],
     no_custom_objective: Some("Coordinate Ascent optimises train_metric"),
-    replaces_rounds: true,
-    parameters,
+    parameters: |raw| {
+        let own = CoordinateAscentOptions { line_steps: raw.ranking.line_steps };
+        LearnerParameters::CoordinateAscent(MetricRanker::of(raw, own))
+    },
+    ..ADARANK
 };
 
 /// The parameters that only Coordinate Ascent uses.
@@ -55,40 +50,11 @@ static KEYS: &[Key] = &[Key {
     ..Key::PLAIN
 }];
 
-fn parameters(raw: &RawParameters) -> LearnerParameters {
-    LearnerParameters::CoordinateAscent(CoordinateAscentParameters {
-        metric: raw.ranking.metric,
-        normalisation: raw.normalisation,
-        tolerance: raw.ranking.tolerance,
-        line_steps: raw.ranking.line_steps,
-    })
-}
+impl RankerParameters for CoordinateAscentOptions {
+    const SPEC: &'static LearnerSpec = &COORDINATE_ASCENT;
+    const DRAWS: bool = true;
 
-impl LearnerConfig for CoordinateAscentParameters {
-    fn spec(&self) -> &'static LearnerSpec {
-        &COORDINATE_ASCENT
-    }
-
-    fn write(&self, raw: &mut RawParameters) {
-        raw.normalisation = self.normalisation;
-        raw.ranking.metric = self.metric;
-        raw.ranking.tolerance = self.tolerance;
-        raw.ranking.line_steps = self.line_steps;
-    }
-
-    fn draws(&self) -> bool {
-        true
-    }
-
-    fn refuses_to_follow(&self) -> Option<Refusal> {
-        Some(NO_START)
-    }
-
-    fn refuses_start_model(&self) -> Option<Refusal> {
-        Some(NO_START)
-    }
-
-    fn refuses_classes(&self) -> Option<Refusal> {
-        Some(NO_CLASSES)
+    fn write(&self, raw: &mut RawRanking) {
+        raw.line_steps = self.line_steps;
     }
 }

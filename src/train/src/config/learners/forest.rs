@@ -4,11 +4,11 @@ use super::super::Parameters;
 use super::super::keys::{Key, KeyKind};
 use super::super::raw::RawParameters;
 use super::super::sections::{
-    CANDIDATES, Candidates, LISTWISE, ListwiseParameters, OBJECTIVE, PAIRWISE, RELEVANCE, RawListwise,
-    Section, TREES, TreeParameters,
+    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, ListwiseParameters, OBJECTIVE, PAIRWISE,
+    RELEVANCE, RawListwise, Section, TREES, TreeParameters,
 };
 use super::super::settings::TrainSettings;
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::{BinNeeds, LearnerConfig, LearnerParameters, LearnerSpec, Refusal, boost};
 use planetree_base::error::Result;
 use planetree_metric::Gain;
@@ -189,8 +189,8 @@ pub(crate) static FOREST: LearnerSpec = LearnerSpec {
     noun: "a forest",
     summary: "random forest",
     own: Some(&SECTION),
-    uses: &[&TREES, &CANDIDATES, &LISTWISE],
-    records: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &boost::SECTION],
+    uses: &[&TREES, &COSTS, &CANDIDATES, &LISTWISE],
+    records: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &LEARNING_RATE, &boost::SECTION],
     objectives: &[],
     no_custom_objective: Some("forests are trained directly on the labels and do not take an objective"),
     replaces_rounds: false,
@@ -204,11 +204,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "criterion",
         aliases: &["split_criterion"],
-        kind: KeyKind::Word {
-            words: names::<CriterionName>,
-            set: |raw, text| choose(&mut raw.forest.criterion, text),
-            get: |raw| raw.forest.criterion.name(),
-        },
+        kind: word!(forest.criterion),
         default: "variance",
         help: "Forests: split criterion; entropy and gini treat labels as classes, ndcg scores the ranking of whole queries",
         ..Key::PLAIN
@@ -226,11 +222,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "leaf_score",
-        kind: KeyKind::Word {
-            words: names::<LeafScore>,
-            set: |raw, text| choose(&mut raw.forest.leaf_score, text),
-            get: |raw| raw.forest.leaf_score.name(),
-        },
+        kind: word!(forest.leaf_score),
         default: "expected",
         omits_default: true,
         help: "Forests that treat labels as classes: leaf value, the mean of the labels c (expected), of c^2 (square) or of 2^c (exp2)",

@@ -21,9 +21,9 @@ pub enum LinearLoss {
     Hinge {
         /// Minimum label that counts as relevant.
         relevant_from: f32,
+        /// Number of nonrelevant documents that are drawn for each relevant one. `None` uses all of them.
+        undersample: Option<f64>,
     },
-    /// Half the squared hinge loss of the score differences of document pairs.
-    RankHinge,
 }
 
 /// L2 regularisation of the weights.
@@ -81,20 +81,20 @@ impl LearnerConfig for LinearParameters {
         match self.loss {
             LinearLoss::Squared | LinearLoss::Logistic { .. } => &LINEAR,
             LinearLoss::Hinge { .. } => &svm::SVM,
-            LinearLoss::RankHinge => &svm::RANKSVM,
         }
     }
 
     fn write(&self, raw: &mut RawParameters) {
         match self.penalty {
             LinearPenalty::Lambda(lambda) => raw.objective.lambda_l2 = lambda,
-            LinearPenalty::Cost(cost) => raw.svm_c = cost,
+            LinearPenalty::Cost(cost) => raw.svm.cost = cost,
         }
         raw.normalisation = self.normalisation;
         raw.objective.name = match &self.loss {
-            LinearLoss::Squared | LinearLoss::RankHinge => ObjectiveName::Squared,
-            LinearLoss::Hinge { relevant_from } => {
+            LinearLoss::Squared => ObjectiveName::Squared,
+            LinearLoss::Hinge { relevant_from, undersample } => {
                 raw.objective.relevant_from = *relevant_from;
+                raw.svm.undersample = undersample.unwrap_or_default();
                 ObjectiveName::Squared
             }
             LinearLoss::Logistic { relevant_from } => {
@@ -104,20 +104,21 @@ impl LearnerConfig for LinearParameters {
         };
     }
 
+    fn draws(&self) -> bool {
+        matches!(self.loss, LinearLoss::Hinge { undersample: Some(_), .. })
+    }
+
     fn needs_validation(&self) -> Option<Refusal> {
-        (self.penalty == LinearPenalty::Cost(None)).then_some(Refusal {
-            problem: "svm_c = auto: there is no validation set to choose it on",
-            remedy: "add one with --valid, or set svm_c=1, for example",
-        })
+        (self.penalty == LinearPenalty::Cost(None)).then_some(svm::NO_VALIDATION)
     }
 
     fn refuses_classes(&self) -> Option<Refusal> {
         (self.loss != LinearLoss::Squared).then_some(Refusal {
-            problem: "classes are learned by squared error on 0 and 1",
             remedy: match self.penalty {
                 LinearPenalty::Lambda(_) => "set objective=squared",
-                LinearPenalty::Cost(_) => "set ensemble=linear",
+                LinearPenalty::Cost(_) => svm::NO_CLASSES.remedy,
             },
+            ..svm::NO_CLASSES
         })
     }
 }

@@ -6,22 +6,32 @@ mod boost;
 mod coordinate_ascent;
 mod forest;
 mod linear;
+mod metric_ranker;
+mod net;
+mod ranksvm;
 mod svm;
 
-pub(super) use boost::RawBoost;
+pub(super) use boost::{BOOST, RawBoost};
 pub(super) use forest::{FOREST, RawForest};
+pub(super) use net::RawNet;
+pub(super) use svm::{COST, RawSvm};
 
-pub(crate) use adarank::{AdaRankParameters, AdaRankSettings};
+pub(crate) use adarank::{AdaRankOptions, AdaRankParameters, AdaRankSettings};
 pub(crate) use boost::{BaseScore, BoostParameters, LeafStep, SplitBy};
 pub use boost::{BoostCandidates, BoostSettings};
-pub(crate) use coordinate_ascent::{CoordinateAscentParameters, CoordinateAscentSettings};
+pub(crate) use coordinate_ascent::{
+    CoordinateAscentOptions, CoordinateAscentParameters, CoordinateAscentSettings,
+};
 pub use forest::ForestSettings;
 pub(crate) use forest::{
     CriterionName, ForestCandidates, ForestCriterion, ForestParameters, LeafScore, PointCriterion,
 };
 pub use linear::LinearSettings;
 pub(crate) use linear::{LinearLoss, LinearParameters, LinearPenalty};
-pub(crate) use svm::SVM_COSTS;
+pub(crate) use metric_ranker::{MetricRanker, RankerParameters};
+pub(crate) use net::{NetParameters, NetSettings, Optimiser};
+pub(crate) use ranksvm::{RankSvmParameters, RankSvmSettings};
+pub(crate) use svm::svm_costs;
 
 use super::keys::{Key, section_keys};
 use super::raw::RawParameters;
@@ -34,9 +44,10 @@ pub(super) static LEARNERS: &[&LearnerSpec] = &[
     &forest::FOREST,
     &linear::LINEAR,
     &svm::SVM,
-    &svm::RANKSVM,
+    &ranksvm::RANKSVM,
     &adarank::ADARANK,
     &coordinate_ascent::COORDINATE_ASCENT,
+    &net::NET,
 ];
 
 /// A learner and its parameters.
@@ -48,10 +59,14 @@ pub enum LearnerParameters {
     Forest(ForestParameters),
     /// A linear model.
     Linear(LinearParameters),
+    /// A ranking SVM.
+    RankSvm(RankSvmParameters),
     /// AdaRank.
     AdaRank(AdaRankParameters),
     /// Coordinate Ascent.
     CoordinateAscent(CoordinateAscentParameters),
+    /// A net.
+    Net(NetParameters),
 }
 
 impl LearnerParameters {
@@ -61,8 +76,10 @@ impl LearnerParameters {
             LearnerParameters::Boost(boost) => boost,
             LearnerParameters::Forest(forest) => forest,
             LearnerParameters::Linear(linear) => linear,
+            LearnerParameters::RankSvm(ranksvm) => ranksvm,
             LearnerParameters::AdaRank(adarank) => adarank,
             LearnerParameters::CoordinateAscent(ascent) => ascent,
+            LearnerParameters::Net(net) => net,
         }
     }
 }

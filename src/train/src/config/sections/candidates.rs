@@ -3,7 +3,7 @@
 use super::super::keys::{Key, KeyKind};
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::Section;
 use planetree_base::error::Result;
 
@@ -63,11 +63,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "candidates",
         aliases: &["splits"],
-        kind: KeyKind::Word {
-            words: names::<Candidates>,
-            set: |raw, text| choose(&mut raw.candidates.kind, text),
-            get: |raw| raw.candidates.kind.name(),
-        },
+        kind: word!(candidates.kind),
         default: "static",
         help: "Source of candidate splits: fixed bins, centroids recomputed per node, every value, or (forests) one random value",
         ..Key::PLAIN

@@ -5,7 +5,7 @@ use super::super::learners::CriterionName;
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::{Candidates, Sampling, Section};
 use planetree_base::error::Result;
 use planetree_metric::{Discount, Metric};
@@ -111,11 +111,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "leaf_order",
-        kind: KeyKind::Word {
-            words: names::<LeafOrder>,
-            set: |raw, text| choose(&mut raw.listwise.splits.order, text),
-            get: |raw| raw.listwise.splits.order.name(),
-        },
+        kind: word!(listwise.splits.order),
         default: "breadth",
         help: "Listwise trees: order in which leaves are split; the gain of a split depends on all other leaves",
         ..Key::PLAIN

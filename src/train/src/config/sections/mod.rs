@@ -1,6 +1,8 @@
 //! The parameters that several learners share, by section. The parameters of a single learner are in `learners/`.
 
 mod candidates;
+mod costs;
+mod learning_rate;
 mod listwise;
 mod normalisation;
 mod objective;
@@ -9,6 +11,8 @@ mod shared;
 mod trees;
 
 pub(super) use candidates::{CANDIDATES, RawCandidates};
+pub(super) use costs::COSTS;
+pub(super) use learning_rate::LEARNING_RATE;
 pub(super) use listwise::{LISTWISE, RawListwise};
 pub(super) use normalisation::NORMALISATION;
 pub(super) use objective::{OBJECTIVE, PAIRWISE, RELEVANCE, RawObjective};
@@ -17,13 +21,14 @@ pub(super) use shared::{SHARED, blank_shared};
 pub(super) use trees::{TREES, blank_tree};
 
 pub(crate) use candidates::{Candidates, StreamingParameters};
+pub(crate) use costs::CostParameters;
 pub(crate) use listwise::{LeafOrder, ListwiseParameters};
 pub(crate) use objective::{ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters};
 pub(crate) use shared::MissingPolicy;
 pub(crate) use trees::{FeatureCount, RowSampling, Sampling, TreeParameters};
 
 use super::keys::Key;
-use super::learners::{FOREST, LEARNERS};
+use super::learners::{COST, FOREST, LEARNERS};
 use super::raw::RawParameters;
 use super::settings::TrainSettings;
 use planetree_base::error::Result;
@@ -53,9 +58,20 @@ impl Section {
 /// All sections, in the order in which they are checked.
 pub(super) static SECTIONS: LazyLock<Vec<&'static Section>> = LazyLock::new(|| {
     // Forests choose candidates and criteria, which the sections after them check.
-    let mut all: Vec<&'static Section> = vec![&SHARED, &TREES];
+    let mut all: Vec<&'static Section> = vec![&SHARED, &TREES, &COSTS];
     all.extend(FOREST.own);
-    all.extend([&LISTWISE, &CANDIDATES, &OBJECTIVE, &RELEVANCE, &PAIRWISE, &NORMALISATION, &RANKING]);
+    let shared: [&'static Section; 9] = [
+        &LISTWISE,
+        &CANDIDATES,
+        &OBJECTIVE,
+        &RELEVANCE,
+        &PAIRWISE,
+        &NORMALISATION,
+        &RANKING,
+        &COST,
+        &LEARNING_RATE,
+    ];
+    all.extend(shared);
     for own in LEARNERS.iter().filter_map(|learner| learner.own) {
         if !own.is_in(&all) {
             all.push(own);

@@ -1,7 +1,7 @@
-//! How models that are weighted sums normalise features.
+//! How linear models and nets normalise features.
 
-use super::super::keys::{Key, KeyKind};
-use super::super::words::{NamedEnum, choose, names};
+use super::super::keys::Key;
+use super::super::words::{NamedEnum, word};
 use super::Section;
 use planetree_model::model::FeatureNormalisation;
 
@@ -22,12 +22,8 @@ pub(crate) static NORMALISATION: Section = Section { keys: KEYS, ..Section::PLAI
 static KEYS: &[Key] = &[Key {
     name: "normalise_features",
     aliases: &["normalize_features", "feature_normalisation"],
-    kind: KeyKind::Word {
-        words: names::<FeatureNormalisation>,
-        set: |raw, text| choose(&mut raw.normalisation, text),
-        get: |raw| raw.normalisation.name(),
-    },
+    kind: word!(normalisation),
     default: "none",
-    help: "Linear models: normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all",
+    help: "Linear models and nets: normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all",
     ..Key::PLAIN
 }];

@@ -4,7 +4,7 @@ use super::super::keys::{Key, KeyKind, NOT_NEGATIVE, Reals, Written};
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::Section;
 use planetree_base::error::Result;
 use planetree_metric::{Gain, Metric};
@@ -30,6 +30,8 @@ pub enum ObjectiveName {
     QueryRmse,
     /// Pairwise ranking with exponential loss.
     RankBoost,
+    /// Multinomial log loss of the grades, with a part per grade.
+    SoftmaxClasses,
 }
 
 impl NamedEnum for ObjectiveName {
@@ -43,6 +45,7 @@ impl NamedEnum for ObjectiveName {
         ("listnet", ObjectiveName::ListNet),
         ("query_rmse", ObjectiveName::QueryRmse),
         ("rankboost", ObjectiveName::RankBoost),
+        ("softmax_classes", ObjectiveName::SoftmaxClasses),
     ];
 
     const ALIASES: &'static [(&'static str, Self)] = &[
@@ -64,6 +67,10 @@ impl NamedEnum for ObjectiveName {
         ("softmax", ObjectiveName::ListNet),
         ("querysoftmax", ObjectiveName::ListNet),
         ("queryrmse", ObjectiveName::QueryRmse),
+        ("multiclass", ObjectiveName::SoftmaxClasses),
+        ("multi:softprob", ObjectiveName::SoftmaxClasses),
+        ("multi:softmax", ObjectiveName::SoftmaxClasses),
+        ("mcrank", ObjectiveName::SoftmaxClasses),
     ];
 }
 
@@ -170,6 +177,8 @@ pub enum ObjectiveParameters {
     QueryRmse,
     /// Exponential loss of pairs.
     RankBoost,
+    /// Multinomial log loss of the grades.
+    SoftmaxClasses,
 }
 
 impl ObjectiveParameters {
@@ -187,6 +196,7 @@ impl ObjectiveParameters {
             ObjectiveParameters::ListNet => ObjectiveName::ListNet,
             ObjectiveParameters::QueryRmse => ObjectiveName::QueryRmse,
             ObjectiveParameters::RankBoost => ObjectiveName::RankBoost,
+            ObjectiveParameters::SoftmaxClasses => ObjectiveName::SoftmaxClasses,
         }
     }
 }
@@ -216,6 +226,7 @@ impl RawObjective {
             ObjectiveName::ListNet => ObjectiveParameters::ListNet,
             ObjectiveName::QueryRmse => ObjectiveParameters::QueryRmse,
             ObjectiveName::RankBoost => ObjectiveParameters::RankBoost,
+            ObjectiveName::SoftmaxClasses => ObjectiveParameters::SoftmaxClasses,
         }
     }
 
@@ -243,7 +254,8 @@ impl RawObjective {
             | ObjectiveParameters::XeNdcg
             | ObjectiveParameters::ListNet
             | ObjectiveParameters::QueryRmse
-            | ObjectiveParameters::RankBoost => {}
+            | ObjectiveParameters::RankBoost
+            | ObjectiveParameters::SoftmaxClasses => {}
         }
     }
 }
@@ -261,13 +273,9 @@ static OBJECTIVE_KEYS: &[Key] = &[
     Key {
         name: "objective",
         aliases: &["objective_type", "application", "app", "loss"],
-        kind: KeyKind::Word {
-            words: names::<ObjectiveName>,
-            set: |raw, text| choose(&mut raw.objective.name, text),
-            get: |raw| raw.objective.name.name(),
-        },
+        kind: word!(objective.name),
         default: "squared",
-        help: "Training objective: regression on the labels, or a pairwise or listwise ranking loss",
+        help: "Training objective: regression on the labels, a pairwise or listwise ranking loss, or a classification of the grades",
         ..Key::PLAIN
     },
     Key {
@@ -279,7 +287,7 @@ static OBJECTIVE_KEYS: &[Key] = &[
             get: |raw| raw.objective.lambda_l2,
         },
         default: "0.0",
-        help: "L2 regularisation of leaf values, or of the weights of a linear model",
+        help: "L2 regularisation of leaf values, or of the weights of a linear model or net",
         ..Key::PLAIN
     },
 ];

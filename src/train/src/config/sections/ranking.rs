@@ -62,6 +62,7 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
         | Metric::Mrr(_)
         | Metric::Precision(_)
         | Metric::Recall(_)
+        | Metric::RPrecision
         | Metric::Success(_)
         | Metric::Auc
         | Metric::PartialAuc(..) => Ok(()),

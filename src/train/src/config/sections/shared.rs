@@ -4,7 +4,7 @@ use super::super::Parameters;
 use super::super::keys::{Key, KeyKind, Written};
 use super::super::raw::RawParameters;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, choose, names};
+use super::super::words::{NamedEnum, word};
 use super::Section;
 use planetree_data::LabelMap;
 use planetree_metric::{Convention, Metric};
@@ -26,6 +26,8 @@ pub enum MissingPolicy {
     High,
     /// They are kept, and each split sends them to the side with the higher gain.
     Learned,
+    /// They are kept, and each split sends them to a third child.
+    Branch,
 }
 
 impl NamedEnum for MissingPolicy {
@@ -37,6 +39,7 @@ impl NamedEnum for MissingPolicy {
         ("low", MissingPolicy::Low),
         ("high", MissingPolicy::High),
         ("learned", MissingPolicy::Learned),
+        ("branch", MissingPolicy::Branch),
     ];
 }
 
@@ -79,6 +82,7 @@ static KEYS: &[Key] = &[
             "num_iteration",
             "nrounds",
             "trees",
+            "epochs",
         ],
         kind: KeyKind::Whole {
             range: 1..=1_000_000,
@@ -86,18 +90,14 @@ static KEYS: &[Key] = &[
             get: |raw| raw.shared.num_trees.into(),
         },
         default: "250",
-        help: "Maximum number of trees, or of rounds of a linear model",
+        help: "Maximum number of trees, of rounds of a linear model, or of epochs of a net",
         ..Key::PLAIN
     },
     Key {
         name: "missing",
-        kind: KeyKind::Word {
-            words: names::<MissingPolicy>,
-            set: |raw, text| choose(&mut raw.shared.missing, text),
-            get: |raw| raw.shared.missing.name(),
-        },
+        kind: word!(shared.missing),
         default: "zero",
-        help: "Replacement of missing values. low and high keep them, smaller or larger than all others: every split sends them left or right. learned keeps them, too: each split sends them to the side with the higher gain, and linear models give them the normalised value 0",
+        help: "Replacement of missing values. low and high keep them, smaller or larger than all others: every split sends them left or right. learned keeps them, too: each split sends them to the side with the higher gain, and linear models and nets give them the normalised value 0. branch gives them a branch of their own: a split has three children if rows of its node have missing values",
         ..Key::PLAIN
     },
     Key {

@@ -5,8 +5,8 @@ use super::super::learners::FOREST;
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, choose, names};
-use super::{Candidates, Section};
+use super::super::words::{NamedEnum, word};
+use super::{Candidates, CostParameters, Section};
 use planetree_base::error::Result;
 
 /// What is sampled for each tree.
@@ -85,6 +85,8 @@ pub struct TreeParameters {
     pub features_per_node: FeatureCount,
     /// How rows are sampled for each tree.
     pub sampling: RowSampling,
+    /// How much the costs of features count, if there are any.
+    pub costs: CostParameters,
 }
 
 impl TreeParameters {
@@ -106,6 +108,7 @@ pub(crate) fn blank_tree() -> TreeParameters {
         feature_fraction: 0.0,
         features_per_node: FeatureCount::All,
         sampling: RowSampling { fraction: 0.0, unit: Sampling::Rows, queries: None, per_run: false },
+        costs: CostParameters::default(),
     }
 }
 
@@ -183,11 +186,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "bagging_by",
         aliases: &["sampling"],
-        kind: KeyKind::Word {
-            words: names::<Sampling>,
-            set: |raw, text| choose(&mut raw.tree.sampling.unit, text),
-            get: |raw| raw.tree.sampling.unit.name(),
-        },
+        kind: word!(tree.sampling.unit),
         default: "rows",
         help: "Unit of sampling: single rows, or queries with all their rows",
         ..Key::PLAIN

@@ -100,6 +100,7 @@ fn run(
     let model = Model {
         intercept: 0.0,
         parts: Vec::new(),
+        groups: Vec::new(),
         features: Vec::new(),
         configuration: request.configuration(),
         data: Vec::new(),

@@ -2,7 +2,7 @@
 //! to the left if their code (bin number) is at most a given value.
 
 use super::sums::{LabelUnits, ListSums};
-use crate::bins::FeatureBins;
+use crate::bins::{FeatureBins, MissingBranch};
 use crate::driver::ForestSplit;
 use crate::forest::cut::between;
 
@@ -159,7 +159,14 @@ impl Cuts {
     /// Converts a cut to a split of a tree. The caller sets the feature, gain and children.
     pub(super) fn split(&self, cut: usize, bins: &FeatureBins, every_value: bool) -> ForestSplit {
         let (code, threshold) = place(bins, self.codes[cut], self.above[cut], every_value);
-        ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
+        ForestSplit {
+            feature: 0,
+            code,
+            threshold,
+            missing: MissingBranch::of_side(self.missing_left),
+            left: 0,
+            gain: 0.0,
+        }
     }
 }
 

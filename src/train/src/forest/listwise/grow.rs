@@ -14,7 +14,7 @@ use super::node_queries::NodeQueries;
 use super::order::{PendingLeaf, Queue};
 use super::scan::NodeScan;
 use super::sums::{LabelUnits, ListSums};
-use crate::bins::{BinnedData, Codes, FeatureCodes, MissingSides};
+use crate::bins::{BinnedData, Codes, FeatureCodes, MissingBranch, MissingSides};
 use crate::config::LeafOrder;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
@@ -340,7 +340,7 @@ impl ListwiseGrowth<'_> {
             node,
             left: split.left,
             code: split.code,
-            missing_left: bins.missing_code.filter(|_| split.missing_left),
+            missing_left: bins.missing_code.filter(|_| split.missing == MissingBranch::Left),
             scores,
         };
         let measure = &self.measure;

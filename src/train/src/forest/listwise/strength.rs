@@ -6,7 +6,7 @@ use super::list_measure::{ListMeasure, MeasureVariant};
 use super::lists::{Lists, MadeSplit, extent_of};
 use super::measure::{Extent, NdcgVariant};
 use super::sums::LabelUnits;
-use crate::bins::BinnedData;
+use crate::bins::{BinnedData, MissingBranch};
 use crate::config::LeafScore;
 use crate::driver::{ForestSplit, ForestTree};
 use planetree_base::error::Result;
@@ -48,7 +48,7 @@ pub(crate) fn strength(
                 node: *node,
                 left: split.left,
                 code: split.code,
-                missing_left: bins.missing_code.filter(|_| split.missing_left),
+                missing_left: bins.missing_code.filter(|_| split.missing == MissingBranch::Left),
                 scores: [split.left, split.left + 1].map(|child| tree.nodes[child as usize].value),
             };
             worths.push(lists.split(&made, column.as_ref(), &measure));

@@ -9,6 +9,7 @@ use super::measure::Extent;
 use super::node_queries::NodeQueries;
 use super::order::{PendingLeaf, Queue};
 use super::sums::ListSums;
+use crate::bins::MissingBranch;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
 use crate::tree::round;
@@ -270,7 +271,7 @@ impl NaiveGrowth<'_> {
                             feature: *feature,
                             code: place,
                             threshold,
-                            missing_left,
+                            missing: MissingBranch::of_side(missing_left),
                             left: self.tree.nodes.len() as u32,
                             gain: self.share(most),
                         };

@@ -1,7 +1,7 @@
 //! Tests of pointwise trees against naive references.
 
 use super::*;
-use crate::bins::{BinOptions, mixed_columns};
+use crate::bins::{BinOptions, MissingBranch, MissingSides, mixed_columns};
 use crate::config::{ForestCriterion, MissingPolicy, load};
 use crate::driver::ForestNode;
 use crate::forest::criterion::ClassCounts;
@@ -83,71 +83,119 @@ impl<K: Criterion> Naive<'_, K> {
         let before = context.criterion.score(&total);
         let lowest = before + context.criterion.gain_error(&total).max(before.abs() * 1e-12);
         self.features.start(path);
-        let mut best: Option<(f64, u32, bool, u32, f64)> = None; // score, feature, missing left, last code to the left
+        // Score, feature, branch of missing values, last code to the left, and worth.
+        let mut best: Option<(f64, u32, MissingBranch, u32, f64)> = None;
         let mut varies = false;
         while self.features.drawn() < self.features.per_node || (self.features.redraws && !varies) {
             let Some(drawn) = self.features.next() else { break };
             varies |=
                 rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
-            let bins = &context.binning.features[drawn.feature as usize];
-            let mut of_feature: Option<(f64, bool, u32)> = None;
-            for missing_left in [false, true] {
-                for last in 0..bins.bins() as u32 {
-                    let occurs = rows.iter().any(|row| self.code(drawn.feature, *row) == last);
-                    let any_missing =
-                        rows.iter().any(|row| Some(self.code(drawn.feature, *row)) == bins.missing_code);
-                    let is_last = !rows
-                        .iter()
-                        .any(|row| (last + 1..bins.bins() as u32).contains(&self.code(drawn.feature, *row)));
-                    let allowed = context.rules.missing.allow(missing_left, any_missing, is_last);
-                    if !occurs || !allowed || (is_last && !any_missing) {
-                        continue;
-                    }
-                    let goes_left = |row: u32| {
-                        let code = self.code(drawn.feature, row);
-                        if Some(code) == bins.missing_code { missing_left } else { code <= last }
-                    };
-                    let (left, right) = (self.sums(rows, goes_left), self.sums(rows, |row| !goes_left(row)));
-                    if (K::rows(&left) as usize) < least || (K::rows(&right) as usize) < least {
-                        continue;
-                    }
-                    let score = context.criterion.score(&left) + context.criterion.score(&right);
-                    if score > lowest && of_feature.is_none_or(|best| score > best.0) {
-                        of_feature = Some((score, missing_left, last));
-                    }
-                }
-            }
-            let worth = |score: f64| score - drawn.penalty;
-            if let Some((score, missing_left, last)) = of_feature
-                && best.is_none_or(|best| {
-                    worth(score) > best.4 || (worth(score) == best.4 && drawn.feature < best.1)
-                })
-            {
-                best = Some((score, drawn.feature, missing_left, last, worth(score)));
+            let Some((score, branch, last)) = self.best_of_feature(rows, drawn.feature, lowest) else {
+                continue;
+            };
+            let worth = score - drawn.penalty;
+            if best.is_none_or(|best| worth > best.4 || (worth == best.4 && drawn.feature < best.1)) {
+                best = Some((score, drawn.feature, branch, last, worth));
             }
         }
-        let Some((score, feature, missing_left, last, _)) = best else {
+        let Some((score, feature, branch, last, _)) = best else {
             prop_assert!(node.split.is_none());
             return Ok(());
         };
         let split = node.split.expect("there is a split that gains");
-        prop_assert_eq!((split.feature, split.missing_left), (feature, missing_left));
+        prop_assert_eq!((split.feature, split.missing), (feature, branch));
         prop_assert_eq!(split.gain, (score - before) * context.criterion.unit());
         // Two different codes describe the same cut if no row of the node has a code between them.
-        let bins = &context.binning.features[feature as usize];
-        let goes_left = |row: &u32, last: u32| {
-            let code = self.code(feature, *row);
-            if Some(code) == bins.missing_code { missing_left } else { code <= last }
-        };
-        prop_assert!(rows.iter().all(|row| goes_left(row, last) == goes_left(row, split.code)));
-        for row in rows {
-            let value = self.columns[feature as usize][*row as usize];
-            let by_value = if value.is_nan() { missing_left } else { value <= split.threshold };
-            prop_assert_eq!(by_value, goes_left(row, last), "thresholds and codes agree");
+        let children = self.divided(rows, feature, branch, last);
+        prop_assert_eq!(&self.divided(rows, feature, branch, split.code), &children);
+        for (child, rows) in children.iter().enumerate() {
+            for row in rows {
+                let value = self.columns[feature as usize][*row as usize];
+                let by_value = match branch {
+                    MissingBranch::Left if value.is_nan() => 0,
+                    MissingBranch::Right if value.is_nan() => 1,
+                    MissingBranch::Middle if value.is_nan() => 2,
+                    _ => usize::from(value > split.threshold),
+                };
+                prop_assert_eq!(by_value, child, "thresholds and codes agree");
+            }
         }
-        let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|row| goes_left(row, last));
-        self.check(tree, split.left, &left, path.left())?;
-        self.check(tree, split.left + 1, &right, path.right())
+        for ((child, rows), path) in
+            (split.left..).zip(children).zip([path.left(), path.right(), path.middle()])
+        {
+            self.check(tree, child, &rows, path)?;
+        }
+        Ok(())
+    }
+
+    /// Divides rows among the children of a split: left, right and, if missing values have a child of their own, middle.
+    fn divided(&self, rows: &[u32], feature: u32, branch: MissingBranch, last: u32) -> Vec<Vec<u32>> {
+        let missing_code = self.grower.data.binning.features[feature as usize].missing_code;
+        let mut children = vec![Vec::new(); branch.children()];
+        for row in rows {
+            let code = self.code(feature, *row);
+            let child = match branch {
+                MissingBranch::Left if Some(code) == missing_code => 0,
+                MissingBranch::Right if Some(code) == missing_code => 1,
+                MissingBranch::Middle if Some(code) == missing_code => 2,
+                _ => usize::from(code > last),
+            };
+            children[child].push(*row);
+        }
+        children
+    }
+
+    /// Returns the best cut of a feature: its score, the branch of missing values, and the last code to the left. Of the
+    /// cuts with three children, those that gain nothing for the rows with a value are left out.
+    fn best_of_feature(&self, rows: &[u32], feature: u32, lowest: f64) -> Option<(f64, MissingBranch, u32)> {
+        let context = &self.grower.context;
+        let bins = &context.binning.features[feature as usize];
+        let score = |rows: &Vec<u32>| context.criterion.score(&self.sums(rows, |_| true));
+        let is_missing = |row: &u32| Some(self.code(feature, *row)) == bins.missing_code;
+        let (missing, values): (Vec<u32>, Vec<u32>) = rows.iter().partition(|row| is_missing(row));
+        let alone = context.criterion.score(&self.sums(&values, |_| true));
+        let error = context.criterion.gain_error(&self.sums(&values, |_| true)).max(alone.abs() * 1e-12);
+        // Score, branch of missing values, last code to the left, and score of the left and right child.
+        let mut best: Option<(f64, MissingBranch, u32, f64)> = None;
+        for branch in
+            [MissingBranch::Right, MissingBranch::Left, MissingBranch::Middle, MissingBranch::Unseen]
+        {
+            for last in 0..bins.bins() as u32 {
+                let occurs = values.iter().any(|row| self.code(feature, *row) == last);
+                let apart = !values.iter().any(|row| self.code(feature, *row) > last);
+                let some = !missing.is_empty();
+                let allowed = match (context.rules.missing, branch) {
+                    (MissingSides::Either | MissingSides::Right, MissingBranch::Right) => true,
+                    (MissingSides::Either, MissingBranch::Left) => some,
+                    (MissingSides::Left, MissingBranch::Left) => true,
+                    (MissingSides::Left | MissingSides::Own, MissingBranch::Right) => some && apart,
+                    (MissingSides::Own, MissingBranch::Middle) => some && !apart,
+                    (MissingSides::Own, MissingBranch::Unseen) => !some,
+                    _ => false,
+                };
+                if !occurs || !allowed || (apart && !some) {
+                    continue;
+                }
+                let children = self.divided(rows, feature, branch, last);
+                if children.iter().any(|rows| rows.len() < context.rules.min_rows as usize) {
+                    continue;
+                }
+                let both = score(&children[0]) + score(&children[1]);
+                let beside = children.get(2).map_or(0.0, score);
+                if branch == MissingBranch::Middle && both <= (lowest - beside).max(alone + error) {
+                    continue;
+                }
+                // Three children are better than two that only separate missing values.
+                let is_better = |best: (f64, MissingBranch, u32, f64)| match (best.1, branch) {
+                    (MissingBranch::Right, MissingBranch::Middle) => true,
+                    _ => both > best.3,
+                };
+                if both + beside > lowest && best.is_none_or(is_better) {
+                    best = Some((both + beside, branch, last, both));
+                }
+            }
+        }
+        best.map(|(score, branch, last, _)| (score, branch, last))
     }
 }
 
@@ -198,7 +246,7 @@ proptest! {
         redraws in any::<bool>(),
         to_split in 2u64..12,
         costs in prop::collection::vec(0u8..4, 40),
-        missing in prop::sample::select(vec!["learned", "low", "high"]),
+        missing in prop::sample::select(vec!["learned", "low", "high", "branch", "branch"]),
     ) {
         let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
             format!("min_data_in_leaf={least}"), format!("missing={missing}"),
@@ -251,11 +299,11 @@ proptest! {
 }
 
 /// Checks the random cuts of a node and its subtree by their definition: a feature, and a value that is uniform
-/// between the feature's minimum and maximum in the node.
+/// between the feature's minimum and maximum in the node. `absent` is where splits send missing values if there are none.
 fn check_random_cuts(
     tree: &ForestTree,
     place: u32,
-    (columns, labels): (&[Vec<f32>], &[f32]),
+    (columns, labels, absent): (&[Vec<f32>], &[f32], MissingBranch),
     (features, path): (&mut TreeFeatures, Path),
     rows: &[usize],
 ) -> std::result::Result<(), TestCaseError> {
@@ -265,7 +313,8 @@ fn check_random_cuts(
     let mut drawn = features.next();
     let differs = |feature: u32| {
         let column = &columns[feature as usize];
-        rows.iter().any(|row| column[*row] != column[rows[0]])
+        let first = column[rows[0]];
+        rows.iter().any(|row| column[*row] != first && !(column[*row].is_nan() && first.is_nan()))
     };
     while features.redraws && drawn.is_some_and(|drawn| !differs(drawn.feature)) {
         drawn = features.next();
@@ -275,15 +324,32 @@ fn check_random_cuts(
         prop_assert!(node.split.is_none());
         return Ok(());
     };
-    let values = || rows.iter().map(|row| columns[drawn.feature as usize][*row]);
+    let column = &columns[drawn.feature as usize];
+    let values = || rows.iter().map(|row| column[*row]).filter(|value| !value.is_nan());
+    let some_missing = rows.iter().any(|row| column[*row].is_nan());
     let (least, most) = (values().fold(f32::MAX, f32::min), values().fold(f32::MIN, f32::max));
     let at = (f64::from(least) + drawn.cut * (f64::from(most) - f64::from(least))) as f32;
     let split = node.split.expect("a feature that varies is split");
-    prop_assert_eq!((split.feature, split.threshold), (drawn.feature, at));
-    let goes_left = |row: &usize| columns[drawn.feature as usize][*row] <= at;
-    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
-    check_random_cuts(tree, split.left, (columns, labels), (features, path.left()), &left)?;
-    check_random_cuts(tree, split.left + 1, (columns, labels), (features, path.right()), &right)
+    // If all values are equal, the cut separates missing values from them.
+    let (at, branch) = match (least < most, some_missing) {
+        (true, true) => (at, MissingBranch::Middle),
+        (true, false) => (at, absent),
+        (false, _) => (f32::MAX, MissingBranch::Right),
+    };
+    prop_assert_eq!((split.feature, split.threshold, split.missing), (drawn.feature, at, branch));
+    let mut children = vec![Vec::new(); branch.children()];
+    for row in rows {
+        let child = match column[*row] {
+            value if value.is_nan() => branch.children() - 1,
+            value => usize::from(value > at),
+        };
+        children[child].push(*row);
+    }
+    for ((child, rows), path) in (split.left..).zip(children).zip([path.left(), path.right(), path.middle()])
+    {
+        check_random_cuts(tree, child, (columns, labels, absent), (features, path), &rows)?;
+    }
+    Ok(())
 }
 
 proptest! {
@@ -293,13 +359,22 @@ proptest! {
     fn random_cuts_are_uniform_between_the_extremes_of_the_node(
         values in prop::collection::vec(prop::collection::vec(-1000i32..1000, 80), 1..6),
         labels in prop::collection::vec(0u8..4, 80), divisor in 1i32..300, redraws in any::<bool>(),
-        partition_rows in 5usize..100,
+        partition_rows in 5usize..100, gaps in 2i32..20, own in any::<bool>(),
     ) {
-        let column = |values: &Vec<i32>| values.iter().map(|value| (value / divisor) as f32 * 0.37).collect();
+        let (missing, absent) = match own {
+            true => ("missing=branch", MissingBranch::Unseen),
+            false => ("missing=zero", MissingBranch::Right),
+        };
+        let value = |value: i32| match own && value % gaps == 1 {
+            true => f32::NAN,
+            false => (value / divisor) as f32 * 0.37,
+        };
+        let column = |values: &Vec<i32>| values.iter().map(|number| value(*number)).collect();
         let columns: Vec<Vec<f32>> = values.iter().map(column).collect();
         let labels: Vec<f32> = labels.into_iter().map(f32::from).collect();
         let redraw = format!("redraw_features={redraws}");
-        let parameters = parameters(&["candidates=random", "features_per_node=1", "max_bin=0", &redraw]);
+        let parameters = parameters(
+            &["candidates=random", "features_per_node=1", "max_bin=0", missing, &redraw]);
         let data = BinnedData::of_values(&columns, &labels, partition_rows, &plain_options(&parameters));
         prop_assume!(!data.binning.layout.groups.is_empty());
         let inputs = GrowerInputs { parameters: &parameters, data: &data, memory: 1 << 20 };
@@ -311,7 +386,7 @@ proptest! {
             grower.block_rows = block_rows;
             let tree = grower.grow(5, (0..80).collect()).unwrap();
             let mut features = TreeFeatures::draw(&parameters, &data.binning.layout, 5);
-            check_random_cuts(&tree, 0, (&columns, &labels), (&mut features, Path::ROOT), &rows)?;
+            check_random_cuts(&tree, 0, (&columns, &labels, absent), (&mut features, Path::ROOT), &rows)?;
         }
     }
 }
@@ -406,20 +481,31 @@ fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
         node.split.map(|split| (split.feature, split.code, split.gain))
     ));
     if let Some(split) = &node.split {
-        walk(tree, split.left, to);
-        walk(tree, split.left + 1, to);
+        (0..split.missing.children() as u32).for_each(|child| walk(tree, split.left + child, to));
     }
 }
 
 #[test]
 fn large_nodes_and_blocks_grow_the_same_tree() {
+    ["zero", "branch"].into_iter().for_each(large_nodes_and_blocks_agree);
+}
+
+fn large_nodes_and_blocks_agree(missing: &str) {
     // There are so many rows that the rows of a node are far apart, so their codes are copied row by row.
     let value =
         |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
     let columns: Vec<Vec<f32>> =
         (0..70).map(|feature| (0..20_000).map(|row| value(row, feature) as f32).collect()).collect();
+    let columns: Vec<Vec<f32>> = match missing {
+        "branch" => {
+            let gap = |value: f32| if value as u32 % 7 == 3 { f32::NAN } else { value };
+            columns.into_iter().map(|column| column.into_iter().map(gap).collect()).collect()
+        }
+        _ => columns,
+    };
     let labels: Vec<f32> = (0..20_000).map(|row| (value(row, 3) / 70 + row % 2) as f32).collect();
-    let parameters = parameters(&["features_per_node=10", "min_data_in_leaf=3"]);
+    let missing = format!("missing={missing}");
+    let parameters = parameters(&["features_per_node=10", "min_data_in_leaf=3", &missing]);
     let data = BinnedData::of_values(&columns, &labels, 15_000, &plain_options(&parameters));
     let classes = labels.iter().map(|label| *label as u8).collect();
     let criterion =

@@ -8,25 +8,34 @@
 /// The score difference above which a pair has no loss.
 const MARGIN: f64 = 1.0;
 
-/// The active pairs of a query. The buffers are reused from query to query.
-#[derive(Default)]
+/// The active pairs of a query.
+#[derive(Debug, Clone, Default)]
 pub(super) struct ActivePairs {
     /// The documents in descending order of their scores.
-    order: Vec<usize>,
+    order: Vec<u32>,
     /// The number of different labels below that of each document.
-    grades: Vec<usize>,
-    /// The different labels, in ascending order.
-    labels: Vec<f32>,
+    grades: Vec<u32>,
+    /// Number of different labels.
+    levels: usize,
     /// For each place in the order, the number of documents from the first one whose score is above that of the place
     /// minus the margin.
-    heads: Vec<usize>,
+    heads: Vec<u32>,
     /// For each place in the order, the first place whose score is below that of the place plus the margin.
-    tails: Vec<usize>,
+    tails: Vec<u32>,
     /// The number of documents that each document is active with.
     counts: Vec<f64>,
+}
+
+/// Buffers that are reused from query to query.
+#[derive(Default)]
+pub(super) struct PairBuffers {
+    /// The different labels, in ascending order.
+    labels: Vec<f32>,
     /// Prefix sums by label.
     tree: Vec<f64>,
+    ones: Vec<f64>,
     centred: Vec<f64>,
+    squares: Vec<f64>,
     lower: [Vec<f64>; 3],
     upper: [Vec<f64>; 2],
 }
@@ -34,26 +43,32 @@ pub(super) struct ActivePairs {
 impl ActivePairs {
     /// Finds the active pairs. Returns the loss: half the sum of the squared shortfalls of the pairs. Sets `gradients` to
     /// the negative derivatives with respect to the scores.
-    pub(super) fn update(&mut self, labels: &[f32], scores: &[f64], gradients: &mut Vec<f64>) -> f64 {
+    pub(super) fn update(
+        &mut self,
+        labels: &[f32],
+        scores: &[f64],
+        gradients: &mut Vec<f64>,
+        buffers: &mut PairBuffers,
+    ) -> f64 {
         let documents = scores.len();
-        self.sort(labels, scores);
+        self.sort(labels, scores, buffers);
+        let PairBuffers { tree, ones, centred, squares, lower, upper, .. } = buffers;
         // Differences of scores are what counts; small numbers lose fewer digits.
         let centre = scores.iter().sum::<f64>() / documents.max(1) as f64;
-        let mut centred = std::mem::take(&mut self.centred);
         centred.clear();
         centred.extend(scores.iter().map(|score| score - centre));
-        let ones = vec![1.0; documents];
-        let squares: Vec<f64> = centred.iter().map(|score| score * score).collect();
-        let (mut lower, mut upper) = (std::mem::take(&mut self.lower), std::mem::take(&mut self.upper));
-        for (sums, values) in lower.iter_mut().zip([&ones, &centred, &squares]) {
+        squares.clear();
+        squares.extend(centred.iter().map(|score| score * score));
+        ones.resize(documents, 1.0);
+        for (sums, values) in lower.iter_mut().zip([&*ones, &*centred, &*squares]) {
             sums.clear();
             sums.resize(documents, 0.0);
-            self.add_lower(values, sums);
+            self.add_lower(values, sums, tree);
         }
-        for (sums, values) in upper.iter_mut().zip([&ones, &centred]) {
+        for (sums, values) in upper.iter_mut().zip([&*ones, &*centred]) {
             sums.clear();
             sums.resize(documents, 0.0);
-            self.add_upper(values, sums);
+            self.add_upper(values, sums, tree);
         }
         gradients.clear();
         self.counts.clear();
@@ -67,41 +82,48 @@ impl ActivePairs {
                 .push(MARGIN * (below - above) - (below + above) * score + (scores_below + scores_above));
             self.counts.push(below + above);
         }
-        (self.centred, self.lower, self.upper) = (centred, lower, upper);
         loss.max(0.0)
     }
 
+    /// Returns twice the number of active pairs.
+    pub(super) fn count(&self) -> f64 {
+        self.counts.iter().sum()
+    }
+
     /// Multiplies a column by the second derivatives of the loss with respect to the scores.
-    pub(super) fn multiply(&mut self, column: &[f64], product: &mut [f64]) {
+    pub(super) fn multiply(&self, column: &[f64], product: &mut [f64], buffers: &mut PairBuffers) {
         product.fill(0.0);
-        self.add_lower(column, product);
-        self.add_upper(column, product);
+        self.add_lower(column, product, &mut buffers.tree);
+        self.add_upper(column, product, &mut buffers.tree);
         for ((product, value), count) in product.iter_mut().zip(column).zip(&self.counts) {
             *product = count * value - *product;
         }
     }
 
-    fn sort(&mut self, labels: &[f32], scores: &[f64]) {
+    fn sort(&mut self, labels: &[f32], scores: &[f64], buffers: &mut PairBuffers) {
         let documents = scores.len();
+        let score = |document: u32| scores[document as usize];
         self.order.clear();
-        self.order.extend(0..documents);
-        self.order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]).then(one.cmp(other)));
-        self.labels.clear();
-        self.labels.extend_from_slice(labels);
-        self.labels.sort_by(f32::total_cmp);
-        self.labels.dedup();
+        self.order.extend(0..documents as u32);
+        self.order.sort_unstable_by(|one, other| score(*other).total_cmp(&score(*one)).then(one.cmp(other)));
+        let distinct = &mut buffers.labels;
+        distinct.clear();
+        distinct.extend_from_slice(labels);
+        distinct.sort_unstable_by(f32::total_cmp);
+        distinct.dedup();
+        self.levels = distinct.len();
         self.grades.clear();
-        let grades = labels.iter().map(|label| self.labels.partition_point(|other| other < label));
-        self.grades.extend(grades);
+        let grade = |label: &f32| distinct.partition_point(|other| other < label) as u32;
+        self.grades.extend(labels.iter().map(grade));
         // The same subtraction decides in both directions, so that both documents of a pair agree on it.
-        let is_active = |better: usize, worse: usize| scores[better] - scores[worse] < MARGIN;
+        let is_active = |better: u32, worse: u32| score(better) - score(worse) < MARGIN;
         let mut head = 0;
         self.heads.clear();
         for document in &self.order {
             while head < documents && is_active(*document, self.order[head]) {
                 head += 1;
             }
-            self.heads.push(head);
+            self.heads.push(head as u32);
         }
         let mut tail = documents;
         self.tails.clear();
@@ -110,40 +132,40 @@ impl ActivePairs {
             while tail > 0 && is_active(self.order[tail - 1], *document) {
                 tail -= 1;
             }
-            self.tails[place] = tail;
+            self.tails[place] = tail as u32;
         }
     }
 
     /// Adds to each document's sum the values of the documents with lower labels that it is active with.
-    fn add_lower(&mut self, values: &[f64], sums: &mut [f64]) {
-        self.clear_tree();
+    fn add_lower(&self, values: &[f64], sums: &mut [f64], tree: &mut Vec<f64>) {
+        self.clear(tree);
         let mut inserted = 0;
-        for (place, document) in self.order.iter().enumerate() {
-            for other in &self.order[inserted..self.heads[place]] {
-                insert(&mut self.tree, self.grades[*other], values[*other]);
+        for (document, head) in self.order.iter().zip(&self.heads) {
+            for other in &self.order[inserted..*head as usize] {
+                insert(tree, self.grades[*other as usize] as usize, values[*other as usize]);
             }
-            inserted = self.heads[place];
-            sums[*document] += prefix(&self.tree, self.grades[*document]);
+            inserted = *head as usize;
+            sums[*document as usize] += prefix(tree, self.grades[*document as usize] as usize);
         }
     }
 
     /// Adds to each document's sum the values of the documents with higher labels that it is active with.
-    fn add_upper(&mut self, values: &[f64], sums: &mut [f64]) {
-        self.clear_tree();
-        let highest = self.labels.len().saturating_sub(1);
+    fn add_upper(&self, values: &[f64], sums: &mut [f64], tree: &mut Vec<f64>) {
+        self.clear(tree);
+        let from_highest = |document: u32| self.levels - 1 - self.grades[document as usize] as usize;
         let mut inserted = self.order.len();
-        for (place, document) in self.order.iter().enumerate().rev() {
-            for other in self.order[self.tails[place]..inserted].iter().rev() {
-                insert(&mut self.tree, highest - self.grades[*other], values[*other]);
+        for (document, tail) in self.order.iter().zip(&self.tails).rev() {
+            for other in self.order[*tail as usize..inserted].iter().rev() {
+                insert(tree, from_highest(*other), values[*other as usize]);
             }
-            inserted = self.tails[place];
-            sums[*document] += prefix(&self.tree, highest - self.grades[*document]);
+            inserted = *tail as usize;
+            sums[*document as usize] += prefix(tree, from_highest(*document));
         }
     }
 
-    fn clear_tree(&mut self) {
-        self.tree.clear();
-        self.tree.resize(self.labels.len() + 1, 0.0);
+    fn clear(&self, tree: &mut Vec<f64>) {
+        tree.clear();
+        tree.resize(self.levels + 1, 0.0);
     }
 }
 
@@ -207,7 +229,8 @@ mod tests {
                 documents.iter().map(|document| offset.round() + (document.1 * 4.0).round() / 4.0).collect();
             let column: Vec<f64> = documents.iter().map(|document| document.2).collect();
             let (mut pairs, mut gradients) = (ActivePairs::default(), Vec::new());
-            prop_assert!(near(pairs.update(&labels, &scores, &mut gradients), loss_of(&labels, &scores), 1e-10));
+            let mut buffers = PairBuffers::default();
+            prop_assert!(near(pairs.update(&labels, &scores, &mut gradients, &mut buffers), loss_of(&labels, &scores), 1e-10));
             let (mut expected, mut hessian, mut count) =
                 (vec![0.0; labels.len()], vec![0.0; labels.len()], 0.0);
             for better in 0..labels.len() {
@@ -224,7 +247,7 @@ mod tests {
             }
             prop_assert_eq!(pair_count(&labels), count);
             let mut product = vec![7.0; labels.len()];
-            pairs.multiply(&column, &mut product);
+            pairs.multiply(&column, &mut product, &mut buffers);
             for document in 0..labels.len() {
                 prop_assert!(near(gradients[document], expected[document], 1e-10));
                 prop_assert!(near(product[document], hessian[document], 1e-10));
@@ -239,12 +262,12 @@ mod tests {
             let labels: Vec<f32> = documents.iter().map(|document| f32::from(document.0)).collect();
             let scores: Vec<f64> = documents.iter().map(|document| document.1).collect();
             let (mut pairs, mut gradients) = (ActivePairs::default(), Vec::new());
-            pairs.update(&labels, &scores, &mut gradients);
+            pairs.update(&labels, &scores, &mut gradients, &mut PairBuffers::default());
             let moved = moved % labels.len();
             let loss = |step: f64| {
                 let mut scores = scores.clone();
                 scores[moved] += step;
-                ActivePairs::default().update(&labels, &scores, &mut Vec::new())
+                ActivePairs::default().update(&labels, &scores, &mut Vec::new(), &mut PairBuffers::default())
             };
             prop_assert!(near(-(loss(STEP) - loss(-STEP)) / (2.0 * STEP), gradients[moved], 1e-4));
         }

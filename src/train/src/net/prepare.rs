@@ -1,0 +1,112 @@
+//! Prepares a net before the first epoch: reads the rows and finds the constants of the features.
+
+use super::jobs::NetTarget;
+use super::learner::{EpochResult, NetLearner};
+use super::training::NetProblem;
+use crate::config::{LearnerParameters, NetSettings, ObjectiveParameters};
+use crate::driver::{
+    Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest, mean_of,
+};
+use crate::linear::{BYTES_PER_ROW, LinearInput, LinearValidation, RowWeights, jobs, plan};
+use crate::objective::{LabelProblem, Objective, objective};
+use planetree_base::error::{Error, Result};
+use planetree_data::source::LabelledRows;
+use planetree_metric::Mean;
+use planetree_model::model::PartFamily;
+
+impl PartSettings for NetSettings {
+    fn learner<'a>(
+        &'a self,
+        context: &StageContext<'a>,
+        input: &'a MemberInput,
+        start: Option<StartScores>,
+        observer: &mut dyn Observer,
+    ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
+        let (request, rows) = (context.request, &input.data.rows);
+        let objective = objective(&self.learner.objective, self.seed);
+        let output = start_score(objective.as_deref(), rows, start.is_some())
+            .map_err(|problem| problem.at(request.place()))?;
+        let queries = trained_queries(objective.as_deref(), rows);
+        if queries.is_empty() {
+            return Err(Error::place(
+                request.place(),
+                "no query has documents with different labels: there is nothing to rank",
+                "train on queries with documents of different labels, or set objective=squared",
+            ));
+        }
+        let parameters = self.with(LearnerParameters::Net(self.learner.clone())).to_toml();
+        let (training, validation) = StartScores::divided(start);
+        let data = LinearInput { member: input, weights: RowWeights::Given };
+        let (jobs, offset) = jobs(context, self, || parameters.clone(), data, training)?;
+        let plan = plan(context, self.learner.normalisation, data, offset, &jobs, observer)?;
+        let problem = NetProblem {
+            settings: self,
+            target: NetTarget { plan, activation: self.learner.activation, parameters },
+            jobs,
+            queries,
+            output,
+            trains_output: matches!(
+                self.learner.objective,
+                ObjectiveParameters::Squared | ObjectiveParameters::Logistic { .. }
+            ),
+            metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
+        };
+        let nets: Vec<_> = (0..self.learner.restarts).map(|restart| problem.start(restart)).collect();
+        let layers = nets[0].layers.clone();
+        let part = PartFamily::Net(problem.function(&layers));
+        let learner = NetLearner {
+            problem,
+            validation: LinearValidation::new(context, validation),
+            judged_by: request.validation.first().map_or("train".to_owned(), |set| set.name.clone()),
+            nets,
+            current: EpochResult { layers, log: Vec::new() },
+            best: None,
+            diverged: None,
+            finished: 0,
+            before: None,
+        };
+        Ok((part, Box::new(learner)))
+    }
+
+    fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
+        members * BYTES_PER_ROW
+    }
+
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        false
+    }
+}
+
+/// Returns the bias of the output before the first epoch: the best constant of the objective. Returns an error if the
+/// objective cannot learn from the labels.
+fn start_score(
+    objective: Option<&dyn Objective>,
+    rows: &[LabelledRows],
+    has_start: bool,
+) -> Result<f64, LabelProblem> {
+    if let Some(objective) = objective {
+        objective.check(rows)?;
+    }
+    Ok(match objective {
+        _ if has_start => 0.0,
+        None => mean_of(rows, |label| label),
+        Some(objective) => {
+            objective.start(mean_of(rows, |label| if objective.is_relevant(label) { 1.0 } else { 0.0 }))
+        }
+    })
+}
+
+/// Returns the numbers of the queries that can have gradients.
+fn trained_queries(objective: Option<&dyn Objective>, rows: &[LabelledRows]) -> Vec<u64> {
+    let has_gradient = |labels: &[f32]| {
+        !labels.is_empty() && objective.is_none_or(|objective| objective.has_gradient(labels))
+    };
+    let of_partition = |rows: &LabelledRows| -> Vec<u64> {
+        let numbered = (rows.first_query..).zip(rows.queries());
+        numbered
+            .filter(|(_, query)| has_gradient(&rows.labels[query.clone()]))
+            .map(|(number, _)| number)
+            .collect()
+    };
+    rows.iter().flat_map(of_partition).collect()
+}
