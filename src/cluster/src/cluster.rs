@@ -312,7 +312,7 @@ impl Backend for Cluster {
     }
 
     fn evaluate(&self, combination: &Combination) -> Result<Option<Vec<Mean>>> {
-        let Combination { parameters, at_most, intercept, weights } = combination;
+        let Combination { parameters, at_most, intercept, weights, groups } = combination;
         let stage = self.stage();
         let trees: Vec<usize> = stage.snapshot().members.iter().map(|member| member.trees.len()).collect();
         if trees.len() != weights.len() {
@@ -323,6 +323,7 @@ impl Backend for Cluster {
             at_most: *at_most,
             intercept: *intercept,
             members: weights.iter().copied().zip(trees).collect(),
+            groups: groups.clone(),
         })?;
         means.total(&parameters.metrics).map(Some)
     }

@@ -27,7 +27,8 @@ impl LocalCluster {
     /// Starts a scheduler and executors, which share the given number of threads.
     pub(crate) fn start(executors: usize, threads: usize) -> Result<Self> {
         interrupt::be_orderly(); // from here on there are processes and a directory to clean up
-        let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", error))?;
+        let program =
+            planetree_base::program::program().map_err(|error| Error::io("planetree", "find", error))?;
         let folder = tempfile::Builder::new()
             .prefix("planetree-cluster-")
             .tempdir()

@@ -11,13 +11,17 @@ use planetree_model::predict::ScoreRows;
 use planetree_train::adarank::AdaRankSums;
 use planetree_train::coordinate_ascent::{CoordinateScan, RankWeights};
 use planetree_train::jobs::{
-    BoostJob, CombinedMetrics, GrowTrees, Level, StreamLevel, SumParts, Survey, UpdateGradients, ValueLevel,
+    BoostJob, CombinedMetrics, GrowTrees, Level, Settle, StreamLevel, SumParts, Survey, UpdateGradients,
+    ValueLevel,
 };
 use planetree_train::linear::{LinearMoments, LinearOffset, LinearRanges, LinearSums};
+use planetree_train::net::{NetGradients, NetMetrics};
+use planetree_train::ranksvm::{PairLine, PairProduct, PairSums};
 
 const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<Survey>(),
     RegisteredJob::of::<BoostJob<UpdateGradients>>(),
+    RegisteredJob::of::<BoostJob<Settle>>(),
     RegisteredJob::of::<BoostJob<Level>>(),
     RegisteredJob::of::<BoostJob<StreamLevel>>(),
     RegisteredJob::of::<BoostJob<SumParts>>(),
@@ -28,9 +32,14 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<LinearRanges>(),
     RegisteredJob::of::<LinearMoments>(),
     RegisteredJob::of::<LinearSums>(),
+    RegisteredJob::of::<PairSums>(),
+    RegisteredJob::of::<PairProduct>(),
+    RegisteredJob::of::<PairLine>(),
     RegisteredJob::of::<AdaRankSums>(),
     RegisteredJob::of::<RankWeights>(),
     RegisteredJob::of::<CoordinateScan>(),
+    RegisteredJob::of::<NetGradients>(),
+    RegisteredJob::of::<NetMetrics>(),
     RegisteredJob::of::<ScoreRows>(),
     RegisteredJob::of::<JudgeRows>(),
 ];

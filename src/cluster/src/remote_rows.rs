@@ -1,5 +1,5 @@
 //! Trains boosted trees on rows that the executors of a cluster hold, with one request per tree level. The request
-//! carries all splits of the tree so far, and the replies carry the histogram of one child of each split. A level may
+//! carries all splits of the tree so far, and the replies carry the histograms of all children of each split but one. A level may
 //! be split into several requests by feature, so that executors compute the replies to one request while the replies
 //! to another are in transit.
 
@@ -15,7 +15,7 @@ use planetree_train::boost::streaming_rules;
 use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
 use planetree_train::jobs::{
-    BoostJob, BoostProgress, CellBlock, Grown, Level, LevelBlock, MemberSnapshot, NodeSums, PartSums,
+    BoostJob, BoostProgress, CellBlock, Grown, Level, LevelBlock, MemberSnapshot, NodeSums, PartSums, Settle,
     StreamLevel, SumParts, UpdateGradients, ValueLevel, ValueLists, WireCell, add_block, empty,
 };
 use planetree_train::tree::{
@@ -44,8 +44,8 @@ pub(crate) struct RemoteRows<C: Cell> {
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
     /// The last finished tree. It is kept until all shares have added it to their scores.
     last: Option<Grown>,
-    /// For each node with a split, the totals of the two children of its best split.
-    children: HashMap<NodeId, [C; 2]>,
+    /// For each node with a split, the totals of the children of its best split.
+    children: HashMap<NodeId, Vec<C>>,
     root: Option<NodeHistogram<C>>,
     metrics: Vec<Mean>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct RemoteRows<C: Cell> {
 impl<C: WireCell> RemoteRows<C> {
     /// Creates the driver's side of a training run before its first tree.
     pub(crate) fn new(stage: Arc<StageSession>, part: &RemotePart<'_, BoostSettings>) -> Result<Self> {
-        let RemotePart { parameters, data, at_most, start } = part;
+        let RemotePart { parameters, data, at_most, coupled, start } = part;
         let all = parameters.with(LearnerParameters::Boost(parameters.learner.clone()));
         let (base_score, start) = match start {
             RemoteStart::Constant(score) => (*score, None),
@@ -62,6 +62,7 @@ impl<C: WireCell> RemoteRows<C> {
         let member = stage.add_member(MemberSnapshot {
             parameters: all.to_toml(),
             at_most: *at_most,
+            coupled: coupled.cloned(),
             weighted: C::WEIGHTED,
             base_score,
             start,
@@ -223,7 +224,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         Ok(total)
     }
 
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<Vec<C>>> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
@@ -283,7 +284,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         Ok(sums.into_iter().map(|sums| C::of_sums(sums, bits)).collect())
     }
 
-    fn chosen(&mut self, node: NodeId, children: [C; 2]) {
+    fn chosen(&mut self, node: NodeId, children: Vec<C>) {
         self.children.insert(node, children);
     }
 
@@ -313,15 +314,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         let binning = &ground.data.binning;
         let Some(place) = binning.layout.places[split.feature as usize] else { return };
         let cells = &of.groups[place.group][feature_cells(binning, place.group, place.lane)];
-        let mut left = C::default();
-        for (code, cell) in (0..).zip(cells) {
-            if code <= split.code || Some(code) == split.missing_goes_left() {
-                left.add(*cell);
-            }
-        }
-        let mut right = open.total;
-        right.subtract(left);
-        self.children.insert(open.node, [left, right]);
+        self.children.insert(open.node, split.children((0..).zip(cells.iter().copied()), open.total));
     }
 
     fn local(&self) -> Result<&RowSets<C>> {
@@ -339,6 +332,11 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
         let gradients = self.stage.run(&BoostJob { member: self.member, progress, step })?;
         self.metrics = gradients.means.total(&self.parameters.metrics)?;
         Ok(GradientSummary::of_parts(&gradients.parts))
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let progress = BoostProgress::Round { trees: self.trees, last: self.last.take() };
+        self.stage.run(&BoostJob { member: self.member, progress, step: Settle }).map(drop)
     }
 
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {

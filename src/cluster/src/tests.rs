@@ -9,9 +9,9 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, QuerySample, convert};
+use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
+use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
 use planetree_judge::evaluate::{EvaluateRequest, Ranking, RemoteEvaluator, evaluate};
 use planetree_metric::{Convention, Metric};
 use planetree_model::model::Model;
@@ -63,30 +63,12 @@ fn dataset_of(room: &Path, prefix: &str) -> DatasetReader {
     }
     let (input, output) = (room.join("input"), Location::Local(room.join("dataset")));
     std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions {
-        format: Some(InputFormat::Letor),
-        index_base: 1,
-        max_features: 1000,
-        lenient: false,
-        feature_names: None,
-        roles: RoleOptions::default(),
-        delimiter: None,
-        decimal_comma: false,
-        header: true,
-        description: None,
-        chunk_bytes: 1 << 20,
-    };
+    let ingest = IngestOptions { format: Some(InputFormat::Letor), ..IngestOptions::default() };
     let options = ConvertOptions {
-        output: output.clone(),
-        overwrite: false,
         partition_rows: Some(100),
         threads: 1,
-        sort_queries: false,
-        max_errors: None,
-        query_sample: QuerySample::ALL,
-        zero_as_missing: planetree_data::convert::ZeroAsMissing::None,
         memory_limit: MIN_MEMORY,
-        categories: Vec::new(),
+        ..ConvertOptions::new(output.clone())
     };
     let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
     convert(ingest, &options, &mut |_| {}).unwrap();

@@ -14,10 +14,10 @@ pub struct Ranker {
 }
 
 impl Ranker {
-    /// Creates a ranker for a model.
-    pub fn new(model: &Model) -> Self {
+    /// Creates a ranker for a model. Returns an error if the model was trained from start scores, which are not part of it.
+    pub fn new(model: &Model) -> Result<Self> {
         let features = model.features.iter().map(|feature| feature.name.clone()).collect();
-        Ranker { scorer: Scorer::new(model), features }
+        Ok(Ranker { scorer: Scorer::new(model)?, features })
     }
 
     /// Returns the names of the features, in the order that [`Ranker::scores`] expects their values.
@@ -74,6 +74,7 @@ mod tests {
         let model = Model {
             intercept: 0.0,
             parts: vec![Part::trees(ensemble)],
+            groups: Vec::new(),
             features: vec![ModelFeature::new("f1")],
             configuration: String::new(),
             data: Vec::new(),
@@ -81,7 +82,11 @@ mod tests {
             start_scores: None,
             origin: Origin::default(),
         };
-        let ranker = Ranker::new(&model);
+        let unfinished =
+            Model { start_scores: Some(planetree_base::storage::digest_of(b"x")), ..model.clone() };
+        let error = Ranker::new(&unfinished).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("trained from start scores"), "{error}");
+        let ranker = Ranker::new(&model).unwrap();
         let documents = [[-0.0], [0.0], [1.0], [-0.0]];
         let scores = ranker.scores(&documents).unwrap();
         assert!(scores[0].is_sign_negative() && scores[1].is_sign_positive(), "{scores:?}");

@@ -68,9 +68,11 @@ pub(crate) fn systems_of(
             found.push(of_predictions(entry, named(place, &entry.name), judging)?);
         }
         // The metrics tables of a run usually contain metrics of its predictions. To avoid showing these twice, the
-        // tables are used only if none of the predictions could be evaluated.
-        if !found.iter().any(|system| system.judged.is_ok()) {
-            for entry in run.tables(TableKind::Metrics) {
+        // tables are used only if none of the predictions could be evaluated. The baselines of a cross-validation have
+        // no predictions.
+        let has_values = found.iter().any(|system| system.judged.is_ok());
+        for entry in run.tables(TableKind::Metrics) {
+            if !has_values || entry.location.to_string().ends_with("/baselines.parquet") {
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
             }
         }

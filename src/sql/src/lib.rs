@@ -17,6 +17,7 @@
 
 #![warn(unreachable_pub)]
 
+mod engine;
 mod error;
 mod foreign;
 mod functions;
@@ -30,8 +31,10 @@ mod roots;
 mod scan;
 mod session;
 mod shell;
+mod size;
 mod statement;
 mod tables;
+mod yielding;
 
 pub use error::to_engine_error;
 pub use functions::{distributed_functions, within_query};
@@ -39,7 +42,7 @@ pub use on_cluster::{LocationCheck, RunOnCluster, SessionUpgrade, SqlCluster};
 pub use operator::{Operator, OperatorExec, OperatorInput};
 pub use output::{Destination, ReplacePolicy, ResultFormat};
 pub use roots::Roots;
-pub use session::{Printer, Session, SessionOptions, StatementSummary};
+pub use session::{MIN_MEMORY, Printer, Session, SessionOptions, StatementSummary};
 pub use shell::Shell;
 
 #[cfg(test)]

@@ -141,8 +141,27 @@ impl Roots {
             false => format!("{}/{pattern}", glob::Pattern::escape(&self.current.to_string_lossy())),
         };
         let bad = |error: glob::PatternError| Error::place(pattern, error.msg, "correct the pattern");
+        // Whether files outside the roots exist, and how they are called, must not be seen. The part before the first
+        // special character is therefore checked before any directory is read, and errors show the pattern only.
+        let parts = || pattern.split('/');
+        let is_special = |part: &str| part.contains(['*', '?', '[']);
+        let fixed: Vec<&str> = parts().take_while(|part| !is_special(part)).collect();
+        let directory = match fixed.join("/") {
+            start if start.is_empty() && pattern.starts_with('/') => "/".to_owned(),
+            start if start.is_empty() => ".".to_owned(),
+            start => start,
+        };
+        let outside = || unreadable(pattern, &directory);
+        self.resolve(&directory).map_err(|_| outside())?;
+        if parts().skip_while(|part| !is_special(part)).any(|part| part == "..") {
+            return Err(Error::place(
+                pattern,
+                "the pattern has .. after a special character",
+                "write the path without ..",
+            ));
+        }
         let found = glob::glob(&full).map_err(bad)?;
-        found.flatten().map(|path| self.resolve(&path.to_string_lossy())).collect()
+        found.flatten().map(|path| self.resolve(&path.to_string_lossy()).map_err(|_| outside())).collect()
     }
 }
 
@@ -285,6 +304,16 @@ mod tests {
             "the pattern matches links that lead outside"
         );
         assert_eq!(roots.expand("ta*").unwrap().len(), 1);
+        for (pattern, allow) in
+            [("../se*", ".."), ("../none*", ".."), ("up/*", "up"), ("/e*c/*", "/"), ("*", ".")]
+        {
+            let error = roots.expand(pattern).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{pattern}: SQL may not read this")), "{error}");
+            let remedy = error.remedy().unwrap();
+            assert!(remedy.starts_with(&format!("pass --allow-path {allow},")), "{remedy}");
+            assert!(!format!("{error}{remedy}").contains("secret"), "{error}");
+        }
+        assert!(roots.expand("de*/../../secret").unwrap_err().to_string().contains(".. after"));
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! Runs SQL statements in a session, which holds the tables, functions, threads and memory that the statements share.
 
+use super::engine::{EngineThreads, RunningStream, on_large_stack};
 use super::error::{KnownNames, as_failure, from_engine_error};
-use super::functions::{OneQuery, ResolveModels, all_function_names, register};
+use super::functions::{OneQuery, ResolveModels, all_function_names, register, register_bounded};
 use super::on_cluster::{SqlCluster, refuse_memory_tables, refuse_order_dependence, runs_on_cluster};
 use super::order::{KeepOrder, MergeInOrder};
 use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult};
 use super::roots::Roots;
+use super::size::check_plan;
 use super::statement::{AllowedStatement, CopyStatement, parse};
 use super::tables::{CATALOG, Catalog, SCHEMA, Tables};
-use arrow::array::RecordBatch;
+use super::yielding::YieldAfterJoins;
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::DataFusionError;
 use datafusion::config::{ConfigOptions, Dialect};
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
@@ -21,7 +22,6 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement;
-use futures::StreamExt;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
 use planetree_data::catalog::catalog_entries;
@@ -30,8 +30,10 @@ use planetree_data::table::TextRows;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Runtime};
+use std::time::Instant;
+
+/// Minimum memory limit of the program in bytes.
+pub const MIN_MEMORY: u64 = 256 << 20;
 
 /// Options of a session.
 #[derive(Debug)]
@@ -50,12 +52,14 @@ pub struct SessionOptions {
 
 /// Runs statements.
 pub struct Session {
-    runtime: Runtime,
+    threads: EngineThreads,
     context: SessionContext,
     pub(super) tables: Arc<Tables>,
     replace: ReplacePolicy,
+    /// Bytes that the writer of a Parquet result may use.
+    writer_memory: usize,
     /// The session state for planning queries on the cluster, and the cluster; `None` to run queries locally.
-    cluster: Option<(SessionState, SqlCluster)>,
+    cluster: Option<Arc<(SessionState, SqlCluster)>>,
 }
 
 /// Outcome of a statement.
@@ -83,15 +87,8 @@ impl Session {
     /// Starts a session without named tables.
     pub fn new(options: SessionOptions) -> Result<Self> {
         let SessionOptions { threads, memory_limit, roots, replace, cluster } = options;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("planetree-sql")
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
-            })?;
-        let pool = usize::try_from(memory_limit).unwrap_or(usize::MAX);
+        let engine = EngineThreads::start(threads)?;
+        let pool = pool_of(memory_limit);
         let environment = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(FairSpillPool::new(pool)))
             .with_object_list_cache_limit(0)
@@ -118,11 +115,20 @@ impl Session {
                     .with_default_features()
                     .with_analyzer_rule(Arc::new(OneQuery))
                     .build();
-                Some(((cluster.upgrade)(state), cluster))
+                Some(Arc::new(((cluster.upgrade)(state), cluster)))
             }
         };
         let context = session_context(config, environment, &tables);
-        Ok(Session { runtime, context, tables, replace, cluster })
+        // The engine holds several copies of a constant while it plans and runs a query.
+        register_bounded(&context, memory_limit / 8);
+        Ok(Session {
+            threads: engine,
+            context,
+            tables,
+            replace,
+            writer_memory: (pool / 4).clamp(2 << 20, 32 << 20),
+            cluster,
+        })
     }
 
     /// Names a dataset, table or file. If the location is any other directory, each table in it is named `name/...`.
@@ -180,9 +186,9 @@ impl Session {
 
     /// Returns the columns of a table with their types.
     pub fn columns_of(&self, table: &str) -> Result<Vec<(String, String)>> {
-        let columns = self.wait(async {
-            let provider =
-                self.context.table_provider(datafusion::common::TableReference::bare(table)).await?;
+        let (context, name) = (self.context.clone(), table.to_owned());
+        let columns = self.threads.run(async move {
+            let provider = context.table_provider(datafusion::common::TableReference::bare(name)).await?;
             let fields = provider.schema().fields().clone();
             Ok(fields.iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect())
         });
@@ -208,6 +214,15 @@ impl Session {
         done: &mut dyn FnMut(&StatementSummary),
     ) -> Result<()> {
         interrupt::be_orderly();
+        on_large_stack(|| self.run_statements(text, printer, done))
+    }
+
+    fn run_statements(
+        &self,
+        text: &str,
+        printer: &mut Printer,
+        done: &mut dyn FnMut(&StatementSummary),
+    ) -> Result<()> {
         for statement in parse(text)? {
             let started = Instant::now();
             let (rows, written) = match statement {
@@ -238,7 +253,7 @@ impl Session {
         let schema = stream.schema();
         let format = printer.format;
         let closed = printer.destination.closed();
-        let writer = format.writer(&schema, Box::new(&mut printer.destination))?;
+        let writer = format.writer(&schema, Box::new(&mut printer.destination), self.writer_memory)?;
         let rows = self.write_all(stream, writer, text, &|| closed.load(Ordering::Relaxed))?;
         printer.destination.flush().map_err(|error| Error::io("the output", "write", error))?;
         Ok(rows)
@@ -255,7 +270,7 @@ impl Session {
                 let rows = TextRows::delimited(delimiter.unwrap_or(default), copy.header);
                 Box::new(TextResult::new(&schema, output, rows)?)
             }
-            (format, _) => format.writer(&schema, output)?,
+            (format, _) => format.writer(&schema, output, self.writer_memory)?,
         };
         let rows = self.write_all(stream, writer, text, &|| false)?;
         destination.commit()?;
@@ -263,47 +278,32 @@ impl Session {
     }
 
     fn define(&self, statement: Statement, text: &str) -> Result<u64> {
-        let outcome = self.wait(async {
-            let plan = self.context.state().statement_to_plan(statement).await?;
-            self.refuse_stored(&plan)?;
-            if self.cluster.is_some() {
+        let (context, tables) = (self.context.clone(), self.tables.clone());
+        let on_cluster = self.cluster.is_some();
+        let outcome = self.threads.run(async move {
+            let plan = context.state().statement_to_plan(statement).await?;
+            check_plan(&plan)?;
+            refuse_stored(&tables, &plan)?;
+            if on_cluster {
                 refuse_memory_tables(&plan)?;
             }
-            self.context.execute_logical_plan(plan).await.map(drop)
+            context.execute_logical_plan(plan).await.map(drop)
         });
         outcome.map_err(|error| self.user_error(&error, text))?;
         Ok(0)
     }
 
-    /// Fails if a definition would replace or drop a table on disk.
-    fn refuse_stored(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
-        let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
-        let name = match definition {
-            DdlStatement::CreateMemoryTable(table) => &table.name,
-            DdlStatement::CreateView(view) => &view.name,
-            DdlStatement::DropTable(table) => &table.name,
-            DdlStatement::DropView(view) => &view.name,
-            _ => return Ok(()),
-        };
-        match self.tables.location_of(name.table()) {
-            Some(location) => Err(super::error::to_engine_error(Error::place(
-                location,
-                format_args!("cannot change {}: it is a table on disk", name.table()),
-                "choose another name",
-            ))),
-            None => Ok(()),
-        }
-    }
-
     /// Plans a query and starts it.
-    pub(super) fn start(&self, query: &Statement, text: &str) -> Result<SendableRecordBatchStream> {
-        let stream = self.wait(async {
-            let state = self.context.state();
-            let plan = state.statement_to_plan(query.clone()).await?;
+    pub(super) fn start(&self, query: &Statement, text: &str) -> Result<RunningStream> {
+        let (context, cluster, query) = (self.context.clone(), self.cluster.clone(), query.clone());
+        let stream = self.threads.run(async move {
+            let state = context.state();
+            let plan = state.statement_to_plan(query).await?;
+            check_plan(&plan)?;
             // The statement was already checked. Its plan is checked as well, as a second line of defence.
             read_only().verify_plan(&plan)?;
             refuse_explained_writes(&plan)?;
-            if let Some((state, cluster)) = &self.cluster
+            if let Some((state, cluster)) = cluster.as_deref()
                 && runs_on_cluster(&plan)?
             {
                 let plan = state.create_physical_plan(&plan).await?;
@@ -311,22 +311,20 @@ impl Session {
                 return (cluster.run)(plan, state.config().clone()).await;
             }
             let plan = state.create_physical_plan(&plan).await?;
-            execute_stream(plan, self.context.task_ctx())
+            execute_stream(plan, context.task_ctx())
         });
-        stream.map_err(|error| self.user_error(&error, text))
+        stream.map(|stream| self.threads.stream(stream)).map_err(|error| self.user_error(&error, text))
     }
 
     fn write_all(
         &self,
-        mut stream: SendableRecordBatchStream,
+        mut stream: RunningStream,
         mut writer: Box<dyn ResultWriter + '_>,
         text: &str,
         is_closed: &dyn Fn() -> bool,
     ) -> Result<u64> {
         let mut rows = 0;
-        while let Some(batch) =
-            self.next(&mut stream)?.transpose().map_err(|error| self.user_error(&error, text))?
-        {
+        while let Some(batch) = stream.next()?.transpose().map_err(|error| self.user_error(&error, text))? {
             rows += batch.num_rows() as u64;
             writer.write(&batch)?;
             if is_closed() {
@@ -337,31 +335,6 @@ impl Session {
         Ok(rows)
     }
 
-    /// Returns the next batch, or `None` at the end of the stream. Fails if the user interrupts the program.
-    pub(super) fn next(
-        &self,
-        stream: &mut SendableRecordBatchStream,
-    ) -> Result<Option<Result<RecordBatch, DataFusionError>>> {
-        self.runtime.block_on(async {
-            tokio::select! {
-                batch = stream.next() => Ok(batch),
-                () = interrupted() => Err(Error::Interrupted),
-            }
-        })
-    }
-
-    fn wait<T>(
-        &self,
-        future: impl Future<Output = Result<T, DataFusionError>>,
-    ) -> Result<T, DataFusionError> {
-        self.runtime.block_on(async {
-            tokio::select! {
-                outcome = future => outcome,
-                () = interrupted() => Err(super::error::to_engine_error(Error::Interrupted)),
-            }
-        })
-    }
-
     fn user_error(&self, error: &DataFusionError, text: &str) -> Error {
         let own = all_function_names().into_iter().map(str::to_owned);
         let functions = own.chain(self.function_names()).collect();
@@ -370,10 +343,23 @@ impl Session {
     }
 }
 
-/// Completes when the user interrupts the program.
-async fn interrupted() {
-    while !interrupt::requested() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+/// Fails if a definition would replace or drop a table on disk.
+fn refuse_stored(tables: &Tables, plan: &LogicalPlan) -> Result<(), DataFusionError> {
+    let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
+    let name = match definition {
+        DdlStatement::CreateMemoryTable(table) => &table.name,
+        DdlStatement::CreateView(view) => &view.name,
+        DdlStatement::DropTable(table) => &table.name,
+        DdlStatement::DropView(view) => &view.name,
+        _ => return Ok(()),
+    };
+    match tables.location_of(name.table()) {
+        Some(location) => Err(super::error::to_engine_error(Error::place(
+            location,
+            format_args!("cannot change {}: it is a table on disk", name.table()),
+            "choose another name",
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -388,6 +374,20 @@ fn refuse_explained_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
         LogicalPlan::Analyze(analyze) => read_only().verify_plan(&analyze.input),
         _ => Ok(()),
     }
+}
+
+/// Bytes for the program, its libraries and what it reads and writes.
+const PROGRAM: u64 = 192 << 20;
+/// Minimum bytes of the pool of memory, if the limit has as much. With less, a sort cannot merge what it has spilled.
+const MIN_POOL: u64 = 8 << 20;
+/// Size of the pool below which batches are small, because a merge holds two batches of each of its inputs.
+const SMALL_POOL: usize = 128 << 20;
+
+/// Returns the bytes that sorts, joins and aggregations may use before they spill. The engine does not count the
+/// batches that pass through it, and a sort copies its rows when it spills them.
+fn pool_of(memory_limit: u64) -> usize {
+    let pool = (memory_limit.saturating_sub(PROGRAM) / 3).max(MIN_POOL.min(memory_limit / 2));
+    usize::try_from(pool).unwrap_or(usize::MAX)
 }
 
 fn session_config(threads: usize, pool: usize) -> SessionConfig {
@@ -407,7 +407,7 @@ fn session_config(threads: usize, pool: usize) -> SessionConfig {
     // A sort reserves memory for merging its sorted runs. This must not be most of the memory that the sort has.
     let share = pool / (4 * threads.max(1));
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
-    config
+    if pool < SMALL_POOL { config.with_batch_size(1024) } else { config }
 }
 
 fn session_context(
@@ -418,6 +418,7 @@ fn session_context(
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(KeepOrder));
     rules.push(Arc::new(MergeInOrder));
+    rules.push(Arc::new(YieldAfterJoins));
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)

@@ -4,6 +4,7 @@
 use super::error::{KnownNames, as_failure, from_engine_error};
 use super::output::ResultFormat;
 use super::rewrite::rewrite_statement;
+use super::size::{check_references, check_text};
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{ObjectType, Statement as Sql, Value};
@@ -43,9 +44,11 @@ pub(crate) struct CopyStatement {
 /// Parses all statements in `text`. Fails if one of them is not allowed.
 pub(crate) fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
     let user_error = |error: DataFusionError| from_engine_error(&error, text, &KnownNames::default());
+    check_text(text)?;
     let dialect = DuckDbDialect {};
     let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(user_error)?;
     let mut statements = parser.parse_statements().map_err(user_error)?;
+    statements.iter().try_for_each(check_references)?;
     statements.iter_mut().try_for_each(|statement| rewrite_statement(statement, text))?;
     statements.into_iter().map(allowed).collect()
 }

@@ -91,7 +91,7 @@ fn collect(session: &Session, text: &str) -> Vec<RecordBatch> {
     let AllowedStatement::Query(query) = parse(text).unwrap().remove(0) else { panic!("no query") };
     let mut stream = session.start(&query, text).unwrap();
     let mut batches = Vec::new();
-    while let Some(batch) = session.next(&mut stream).unwrap() {
+    while let Some(batch) = stream.next().unwrap() {
         batches.push(batch.unwrap());
     }
     batches

@@ -5,7 +5,8 @@ const Trees = (() => {
 
   // The condition of a split.
   function question(forest, tree, node) {
-    const missing = tree.missing[node] === 0 ? ' or missing' : '';
+    const untaken = tree.missing[node] === 2 && tree.middle[node] < 0;
+    const missing = tree.missing[node] === 0 ? ' or missing' : untaken ? ' (missing: value of this node)' : '';
     return `${forest.features[tree.feature[node]]} ≤ ${Number(tree.threshold[node].toPrecision(6))}${missing}`;
   }
 

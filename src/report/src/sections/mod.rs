@@ -2,6 +2,7 @@
 //! [`SECTIONS`].
 
 mod comparison;
+mod costs;
 mod curves;
 mod depth;
 mod features;
@@ -52,6 +53,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         title: "Curves",
         lead: "Metrics as a function of one varied parameter, everything else being equal.",
         make: curves::make,
+    },
+    Section {
+        id: "costs",
+        title: "Costs",
+        lead: "The cost of scoring a document: 1 per tree, and every feature when it is first used.",
+        make: costs::make,
     },
     Section {
         id: "comparison",

@@ -5,7 +5,7 @@
 
 mod table;
 
-pub use table::{CostTableMetadata, write_points};
+pub use table::write_points;
 
 use arrow::array::{Array, AsArray, Float32Array};
 use arrow::datatypes::Float32Type;
@@ -56,6 +56,17 @@ pub struct CostPoint {
     pub tree_cost: f64,
     /// Values of the metrics; `None` if a metric is undefined.
     pub values: Vec<Option<f64>>,
+}
+
+/// The curves of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelCurves {
+    /// Name of the model in the table.
+    pub name: String,
+    /// Fingerprint of the model.
+    pub fingerprint: String,
+    /// The points of all curves, one curve after the other.
+    pub points: Vec<CostPoint>,
 }
 
 /// Labels and queries of a row group.

@@ -7,6 +7,7 @@
 //!                                         ranks the trials of a search              predictions, metrics
 //! ```
 
+mod baselines;
 mod evaluator;
 mod fold;
 mod plan;
@@ -19,6 +20,7 @@ mod spread;
 mod tables;
 mod trials;
 
+pub use baselines::BaselineResult;
 pub(crate) use fold::FoldRecord;
 pub use fold::{FoldResources, MetricValue};
 pub use rotation::ValidationPart;

@@ -17,7 +17,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
 use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_data::rewrite::{RewriteRequest, WeightColumn, rewrite};
-use planetree_train::config::TrainingPlan;
+use planetree_train::config::{Parameters, TrainingPlan};
 use sweep::Imputation;
 
 /// What to fill.
@@ -91,7 +91,17 @@ pub struct ImputeStep<'a> {
 
 /// Returns the parameters of the forests, given parameters that the user sets as KEY=VALUE.
 pub fn forest_parameters(set: &[String]) -> Result<TrainingPlan> {
-    crate::forest::forest_plan(&["num_trees=30", "features_per_node=0.5", "min_data_in_leaf=3"], set)
+    let plan =
+        crate::forest::forest_plan(&["num_trees=30", "features_per_node=0.5", "min_data_in_leaf=3"], set)?;
+    let forest = plan.only().and_then(Parameters::forest);
+    match forest.is_some_and(|forest| forest.bootstrap || forest.tree.sampling.leaves_out()) {
+        true => Ok(plan),
+        false => Err(Error::usage(
+            "--set bootstrap=false: every tree would see all rows, but the error of filled values is measured on rows \
+             that a tree has not seen",
+            "set bootstrap=true, or a bagging_fraction below 1",
+        )),
+    }
 }
 
 /// Fills the missing values of a dataset. Forests learn from the rows of `train`, or from those of the dataset itself.

@@ -68,7 +68,7 @@ impl StepProcess {
     /// Starts this program with `arguments`. Lines of its stderr are passed to `on_line`.
     pub(super) fn start(arguments: &[String], on_line: impl Fn(&str) + Send + 'static) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io("this program", "start as a step", error);
-        let program = std::env::current_exe().map_err(failed)?;
+        let program = planetree_base::program::program().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(arguments).arg(format!("--{AS_STEP}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

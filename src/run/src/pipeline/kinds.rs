@@ -120,8 +120,9 @@ pub(super) const KINDS: &[StepKind] = &[
     },
     StepKind {
         name: "evaluate",
-        positional: None,
+        positional: Some("files"),
         inputs: &[
+            named("files"),
             named("predictions"),
             named("scores"),
             input("data"),
@@ -136,7 +137,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "compare",
         positional: Some("files"),
-        inputs: &[named("files"), input("data")],
+        inputs: &[named("files"), named("run"), input("qrels"), input("data")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
     },
@@ -164,7 +165,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "cost",
         positional: None,
-        inputs: &[input("model"), input("data"), input("costs")],
+        inputs: &[named("model"), input("data"), input("costs")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
     },
@@ -199,7 +200,7 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "export",
         positional: Some("model"),
-        inputs: &[input("model")],
+        inputs: &[input("model"), input("features"), input("data")],
         outputs: &[output("output", ".txt")],
         prints: Prints::Nothing,
     },

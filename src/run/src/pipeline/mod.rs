@@ -32,6 +32,7 @@ mod options;
 mod parameters;
 mod plan;
 mod run;
+mod shipped;
 mod steps_table;
 
 pub use child::{AS_STEP, StepUsage, usage_line};
@@ -44,6 +45,7 @@ pub use options::Commands;
 pub use plan::{PipelinePlan, RunRequest};
 pub use run::RunCounts;
 pub use run::{RunBudget, RunObserver, run};
+pub use shipped::{SHIPPED, ShippedPipeline};
 
 #[cfg(test)]
 mod tests;

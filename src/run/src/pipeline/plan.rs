@@ -8,6 +8,7 @@ use super::graph::{PipelineStep, StepGraph, StepInput, WordContent};
 use super::manifest::{RunManifest, RunStep, StepStatus};
 use super::options::Commands;
 use super::parameters::{Locals, PipelineParameters};
+use super::shipped::ShippedPipeline;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, redacted, refuse_hidden};
 use planetree_base::suggest;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which pipeline to run, and how.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// File or URL of the pipeline.
+    /// File or URL of the pipeline, or the name of a pipeline that the program contains.
     pub pipeline: String,
     /// Run directory; `None` to use the directory that the pipeline names, or `runs/NAME` if it names none.
     pub output: Option<String>,
@@ -56,11 +57,8 @@ impl PipelinePlan {
     pub fn new(request: &RunRequest, commands: &Commands) -> Result<Self> {
         let access = request.access;
         let file = Location::parse(&request.pipeline, access)?;
-        let bytes = file.read_all()?.ok_or_else(|| file.absent())?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| {
-            Error::usage(format_args!("{file}: not valid UTF-8"), "choose a pipeline in TOML")
-        })?;
-        let document = PipelineDocument::parse(&file.to_string(), text)?;
+        let text = pipeline_text(&file, &request.pipeline)?;
+        let document = PipelineDocument::parse(&file.to_string(), &text)?;
         let name = match &document.name {
             Some(item) => item.text().unwrap_or_default().to_owned(),
             None => file.name().trim_end_matches(".toml").to_owned(),
@@ -312,4 +310,17 @@ fn at_position(place: &str, error: &Error) -> Error {
         Error::Usage { .. } => fault(place, error, remedy),
         _ => Error::place(place, error, remedy),
     }
+}
+
+/// Reads a pipeline. A name that is not a file may be that of a pipeline that the program contains.
+fn pipeline_text(file: &Location, written: &str) -> Result<String> {
+    let Some(bytes) = file.read_all()? else {
+        return match ShippedPipeline::named(written) {
+            Some(shipped) => Ok(shipped.text.to_owned()),
+            None if written.contains(['/', '.', ':']) => Err(file.absent()),
+            None => ShippedPipeline::find(written).map(|shipped| shipped.text.to_owned()),
+        };
+    };
+    String::from_utf8(bytes.into())
+        .map_err(|_| Error::usage(format_args!("{file}: not valid UTF-8"), "choose a pipeline in TOML"))
 }

@@ -5,7 +5,7 @@ use super::common::CommonFeatures;
 use super::{Likeness, SelectRequest, SelectedDataset};
 use crate::cv::{hash_of, hashes};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, digest_of};
+use planetree_base::storage::{Digest, Location, digest_of};
 use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
 use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, RowValues, WeightColumn, rewrite};
 use std::collections::HashSet;
@@ -22,39 +22,52 @@ fn share_name(share: f64) -> String {
     format!("top-{share}")
 }
 
+/// Returns the names of all datasets that are written.
+fn names(request: &SelectRequest<'_>) -> Vec<String> {
+    let mut names: Vec<String> = request.shares.iter().map(|share| share_name(*share)).collect();
+    names.push(LIKE.to_owned());
+    names.extend(request.as_weights.then(|| WEIGHTED.to_owned()));
+    names
+}
+
+/// Returns the datasets of an earlier selection that this one does not replace, because it has other shares or no
+/// weights. They are removed, as they would be taken for those of this selection.
+fn older(request: &SelectRequest<'_>) -> Vec<Location> {
+    let names = names(request);
+    let folders = request.output.contents().map(|(_, folders)| folders).unwrap_or_default(); // no directory yet
+    let is_older = |name: &&String| {
+        let share = name.strip_prefix("top-").and_then(|share| share.parse::<f64>().ok());
+        (share.is_some() || *name == WEIGHTED) && !names.contains(name)
+    };
+    let found = folders.iter().filter(is_older).map(|name| request.output.join(name));
+    found.filter(|location| request.overwrite && Manifest::read(location).is_ok()).collect()
+}
+
 /// Checks that no output is an input, and that none exists yet unless it may be replaced.
 pub(super) fn check_targets(inputs: [&DatasetReader; 2], request: &SelectRequest<'_>) -> Result<()> {
-    let mut names: Vec<String> = request.shares.iter().map(|share| share_name(*share)).collect();
-    if let Some((index, share)) =
-        names.iter().enumerate().find(|(index, name)| names[..*index].contains(name))
-    {
+    let names = names(request);
+    let repeated = |(index, name): &(usize, &String)| names[..*index].contains(name);
+    if let Some((index, share)) = names.iter().enumerate().find(repeated) {
         return Err(Error::usage(
             format_args!("--share lists {} twice", &share["top-".len()..]),
             format_args!("remove value {} of the list", index + 1),
         ));
     }
-    names.push(LIKE.to_owned());
-    names.extend(request.as_weights.then(|| WEIGHTED.to_owned()));
-    for name in &names {
-        let target = request.output.join(name);
-        if inputs.iter().any(|input| input.location().is_same_place(&target)) {
+    let targets: Vec<Location> = names.iter().map(|name| request.output.join(name)).collect();
+    for target in targets.iter().chain(&older(request)) {
+        if inputs.iter().any(|input| input.location().is_same_place(target)) {
             return Err(Error::usage(
                 format_args!("{target} is both an input and an output"),
                 "name another directory with --output",
             ));
         }
     }
-    for name in names.iter().filter(|_| !request.overwrite) {
-        let target = request.output.join(name);
-        if Manifest::read(&target).is_ok() {
-            return Err(Error::place(
-                target,
-                "the dataset exists already",
-                "pass --overwrite, or another --output",
-            ));
+    match targets.into_iter().find(|target| !request.overwrite && Manifest::read(target).is_ok()) {
+        Some(target) => {
+            Err(Error::place(target, "the dataset exists already", "pass --overwrite, or another --output"))
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Writes all datasets.
@@ -65,6 +78,7 @@ pub(super) fn write(
     (likeness, counts): (&Likeness, &[usize]),
     request: &SelectRequest<'_>,
 ) -> Result<Vec<SelectedDataset>> {
+    older(request).iter().try_for_each(Location::remove_tree)?;
     let known: HashSet<u128> = hashes(like, 0)?.into_iter().collect();
     let origin = |what: &str| -> Result<Digest> {
         let (ours, theirs, folds) = (source.fingerprint()?, like.fingerprint()?, request.folds);

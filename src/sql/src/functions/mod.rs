@@ -3,6 +3,7 @@
 mod auc;
 mod average_precision;
 mod bin_of;
+mod bounded;
 mod dataset_function;
 mod dcg;
 mod err;
@@ -27,6 +28,7 @@ mod score;
 mod success_at;
 mod within_query;
 
+pub(crate) use bounded::register_bounded;
 pub(crate) use models::ResolveModels;
 pub(crate) use one_query::OneQuery;
 pub(crate) use rank_in_query::RankInQuery;

@@ -97,7 +97,7 @@ impl PlanetreeScore {
         schema: &DFSchema,
     ) -> EngineResult<Expr> {
         model.check_single_rows(name).map_err(to_engine_error)?;
-        let scorer = Arc::new(Scorer::new(model));
+        let scorer = Arc::new(Scorer::new(model).map_err(to_engine_error)?);
         let used: Vec<usize> = scorer.used_features().map(|feature| feature as usize).collect();
         let mut given: Vec<(usize, Expr)> = Vec::new();
         match arguments {

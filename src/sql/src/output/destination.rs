@@ -3,9 +3,10 @@
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Compression, Guard, Location, TextOutput};
+use planetree_base::terminal::printable;
 use planetree_data::catalog::refuse_planetree_files;
 use planetree_data::table::TableReader;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +15,8 @@ pub struct Destination {
     target: OutputTarget,
     /// Whether the reader has closed the pipe, as in `| head`. This is not an error.
     is_closed: Arc<AtomicBool>,
+    /// Whether the rows are printed on a terminal, where control characters are escaped.
+    is_terminal: bool,
 }
 
 /// Which existing files a query result may replace.
@@ -33,7 +36,11 @@ enum OutputTarget {
 impl Destination {
     /// Creates a destination that writes to standard output.
     pub fn stdout() -> Self {
-        Destination { target: OutputTarget::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
+        Destination {
+            target: OutputTarget::Stdout(BufWriter::new(io::stdout())),
+            is_closed: Arc::default(),
+            is_terminal: io::stdout().is_terminal(),
+        }
     }
 
     /// Creates a destination that writes to a file. Tables of planetree are never replaced, because they may be
@@ -54,7 +61,11 @@ impl Destination {
         });
         refuse_planetree_files(location)?;
         let output = TextOutput::create(location, compression, guard)?;
-        Ok(Destination { target: OutputTarget::File(Box::new(output)), is_closed: Arc::default() })
+        Ok(Destination {
+            target: OutputTarget::File(Box::new(output)),
+            is_closed: Arc::default(),
+            is_terminal: false,
+        })
     }
 
     /// Returns whether the reader has closed the output.
@@ -98,6 +109,9 @@ impl Write for Destination {
             return Ok(());
         }
         let outcome = match &mut self.target {
+            OutputTarget::Stdout(stdout) if self.is_terminal => {
+                stdout.write_all(printable(&String::from_utf8_lossy(bytes)).as_bytes())
+            }
             OutputTarget::Stdout(stdout) => stdout.write_all(bytes),
             OutputTarget::File(file) => file.write_all(bytes),
         };

@@ -105,16 +105,17 @@ impl ResultFormat {
         }
     }
 
-    /// Creates a writer for rows with the given columns.
+    /// Creates a writer for rows with the given columns. A Parquet writer uses about `memory` bytes.
     pub fn writer<'a>(
         self,
         schema: &SchemaRef,
         output: Box<dyn Write + Send + 'a>,
+        memory: usize,
     ) -> Result<Box<dyn ResultWriter + 'a>> {
         Ok(match self {
             ResultFormat::Table => Box::new(table::BoxWriter::new(schema, output)),
             ResultFormat::Markdown => Box::new(markdown::MarkdownWriter::new(schema, output)?),
-            ResultFormat::Parquet => Box::new(parquet::ParquetWriter::new(schema, output)?),
+            ResultFormat::Parquet => Box::new(parquet::ParquetWriter::new(schema, output, memory)?),
             ResultFormat::Csv | ResultFormat::Tsv | ResultFormat::Json | ResultFormat::Ndjson => {
                 let rows = TextRows::new(self.file()).expect("a text format of rows");
                 Box::new(TextResult::new(schema, output, rows)?)

@@ -11,18 +11,25 @@ use planetree_base::error::{Error, Result};
 use std::io::Write;
 
 /// Writes a Parquet file.
-pub(super) struct ParquetWriter<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
+pub(super) struct ParquetWriter<'a> {
+    writer: ArrowWriter<Box<dyn Write + Send + 'a>>,
+    /// Bytes after which a row group ends.
+    memory: usize,
+}
 
 impl<'a> ParquetWriter<'a> {
-    /// Creates a writer and starts the file.
-    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Self> {
+    /// Creates a writer that uses about `memory` bytes, and starts the file.
+    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>, memory: usize) -> Result<Self> {
+        // Each column has an open page and a dictionary.
+        let page = (memory / (4 * schema.fields().len().max(1))).clamp(1 << 13, 1 << 20);
         let properties = WriterProperties::builder()
             .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_data_page_size_limit(page)
+            .set_dictionary_page_size_limit(page)
             .build();
-        Ok(ParquetWriter(
-            ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(write_error)?,
-        ))
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(write_error)?;
+        Ok(ParquetWriter { writer, memory })
     }
 }
 
@@ -36,10 +43,14 @@ fn write_error(error: ParquetError) -> Error {
 
 impl ResultWriter for ParquetWriter<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.write(batch).map_err(write_error)
+        self.writer.write(batch).map_err(write_error)?;
+        match self.writer.memory_size() > self.memory {
+            true => self.writer.flush().map_err(write_error),
+            false => Ok(()),
+        }
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        self.0.close().map(drop).map_err(write_error)
+        self.writer.close().map(drop).map_err(write_error)
     }
 }

@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
 use planetree_base::error::Result;
+use planetree_base::terminal::printable;
 use std::io::{self, Write};
 
 /// Number of rows that decide the column widths.
@@ -29,7 +30,7 @@ impl<'a> BoxWriter<'a> {
         let fields = schema.fields();
         BoxWriter {
             output,
-            names: fields.iter().map(|field| field.name().clone()).collect(),
+            names: fields.iter().map(|field| printable(field.name()).into_owned()).collect(),
             is_number: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
             pending: Vec::new(),
             widths: None,
@@ -89,7 +90,9 @@ impl ResultWriter for BoxWriter<'_> {
         let options = FormatOptions::new().with_null("NULL");
         let columns = formatters(batch, &options)?;
         for row in 0..batch.num_rows() {
-            let value = |column: &arrow::util::display::ArrayFormatter<'_>| column.value(row).to_string();
+            let value = |column: &arrow::util::display::ArrayFormatter<'_>| {
+                printable(&column.value(row).to_string()).into_owned()
+            };
             self.pending.push(columns.iter().map(value).collect());
             if self.pending.len() >= FIRST_ROWS {
                 self.write_pending().map_err(failed)?;

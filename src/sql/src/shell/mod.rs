@@ -10,6 +10,7 @@ use commands::{ShellCommand, ShellFlow};
 use helper::ShellHelper;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, interrupt};
+use planetree_base::terminal::printable;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -122,7 +123,7 @@ fn print_error(error: &Error) {
 
 /// Prints a line to stderr. A closed stderr is not an error.
 fn print_note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", printable(text));
 }
 
 /// Returns the path of the history file in the user's state directory, or `None` if there is no such directory.
