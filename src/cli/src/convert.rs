@@ -5,7 +5,7 @@ use super::options::{JsonOptions, StoreOptions, ThreadOptions};
 use super::progress::{ByteProgress, CountProgress};
 use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
-use planetree_base::size::{parse_size, shown_count, shown_size};
+use planetree_base::size::{counted, parse_size, shown_count, shown_size};
 use planetree_base::storage::Location;
 use planetree_data::convert::{ConvertOptions, QuerySample, ZeroAsMissing, convert};
 use planetree_data::dataset::{Categories, FeatureNames, Manifest};
@@ -296,6 +296,7 @@ fn ingest_options(arguments: &ConvertArguments, known: &[Categories]) -> Result<
         header: arguments.header,
         description: arguments.column_description.as_ref().map(read_text).transpose()?,
         chunk_bytes: 1 << 20,
+        memory_limit: arguments.memory_limit,
     })
 }
 
@@ -334,17 +335,20 @@ fn other_features(arguments: &ConvertArguments, known: &[Categories]) -> Result<
 fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     super::message(format_args!(
-        "{output}: {} rows, {} queries, {} features in {} file{} of {} ({:.0} % of the input); {seconds:.1} s, {}/s",
-        shown_count(manifest.rows),
-        shown_count(manifest.queries),
-        shown_count(manifest.features.len() as u64),
-        manifest.files.len(),
-        if manifest.files.len() == 1 { "" } else { "s" },
+        "{output}: {}, {}, {} in {} of {}{}; {seconds:.1} s, {}/s",
+        counted(manifest.rows, "row", "rows"),
+        counted(manifest.queries, "query", "queries"),
+        counted(manifest.features.len() as u64, "feature", "features"),
+        counted(manifest.files.len() as u64, "file", "files"),
         shown_size(bytes),
-        100.0 * bytes as f64 / manifest.source.bytes.max(1) as f64,
+        share_of_input(bytes, manifest.source.bytes),
         shown_size(rate as u64),
     ));
-    if manifest.unlabelled > 0 {
+    if manifest.unlabelled == manifest.rows && manifest.rows > 0 {
+        super::message(format_args!(
+            "note: no labels: the dataset can be scored, but not trained on; a table may need --label-column NAME"
+        ));
+    } else if manifest.unlabelled > 0 {
         let rows = if manifest.unlabelled == 1 { "row has" } else { "rows have" };
         super::message(format_args!(
             "note: {} {rows} no label (-1 or empty)",
@@ -355,6 +359,13 @@ fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64
         let repaired = FAULTS.iter().find(|entry| entry.name == repair.kind).map_or("", repair_text);
         super::message(format_args!("note: {} x {}: {repaired}", shown_count(repair.count), repair.kind));
     }
+}
+
+/// Returns the size of the dataset as a share of the input. For tiny inputs it says nothing, because the dataset is mostly
+/// metadata.
+fn share_of_input(bytes: u64, input: u64) -> String {
+    let percent = 100.0 * bytes as f64 / input.max(1) as f64;
+    if percent <= 100.0 { format!(" ({percent:.0} % of the input)") } else { String::new() }
 }
 
 fn repair_text(entry: &FaultEntry) -> &'static str {

@@ -1,7 +1,7 @@
 //! Implements `planetree cost`.
 
 use super::exit_options::{ExitOf, ExitScopeArgument};
-use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
@@ -12,7 +12,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
-use planetree_run::cost::{CostPoint, CostRequest, CostTableMetadata, cost_points, write_points};
+use planetree_run::cost::{CostPoint, CostRequest, ModelCurves, cost_points, write_points};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -20,18 +20,20 @@ use std::time::Instant;
 /// Measure quality against the cost of scoring a document, with early exits
 ///
 /// Every --exit-every trees, the documents with the lowest scores exit: they keep their scores and are not scored any
-/// further. The output has one row per percentage and exit: the number of trees, the documents that were scored with
+/// further. The output has one row per model, percentage and exit: the number of trees, the documents that were scored with
 /// the last of them, the mean cost of a document and the metrics. cost is 1 per tree plus the cost of every feature when
 /// it is first used; tree_cost is the mean cost of the trees, each with all its features.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree cost --model model.parquet --data test --costs costs.csv --output curve.parquet
   planetree cost --model model.parquet --data test --costs costs.csv --exit-every 100 --exit-percent 0,5,10,20 \\
-      --metrics prec@5,pauc@0-5,auc --output curve.parquet")]
+      --metrics prec@5,pauc@0-5,auc --output curve.parquet
+  planetree cost --model plain=plain.parquet --model cheap=cheap.parquet --data test --costs costs.csv \\
+      --output frontier.parquet")]
 pub(crate) struct CostArguments {
-    /// Model: a file or a URL
-    #[arg(long, value_name = "FILE")]
-    model: String,
+    /// Model: a file or a URL; may be repeated to compare models, such as those of several values of cost_lambda
+    #[arg(long, value_name = "[NAME=]FILE", required = true)]
+    model: Vec<String>,
 
     /// Dataset with labels: a directory or a URL
     #[arg(long, value_name = "DATASET")]
@@ -70,7 +72,7 @@ pub(crate) struct CostArguments {
     label_map: Option<String>,
 
     /// Table to write: .parquet (or no extension), .csv, .tsv, .json, .ndjson; text formats also with .gz or .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     output: String,
 
     #[command(flatten)]
@@ -88,37 +90,63 @@ pub(crate) fn run(arguments: &CostArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let request = arguments.request()?;
-    let file = store.locate(&arguments.model)?;
-    let model = Model::read(&file)?;
+    let names = arguments.names()?;
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let table = CostTable::read(&store.locate(&arguments.costs)?)?;
     let output = store.locate(&arguments.output)?;
     TableWriter::check(&output, TableKind::Costs)?; // fails before the work, not after it
-    let points = arguments.threads.pool()?.install(|| cost_points(&reader, &model, &table, &request))?;
-    let (model_id, dataset) = (model_fingerprint(&file)?, reader.fingerprint()?.to_string());
-    write_points(&points, &request, CostTableMetadata { model: &model_id, dataset: &dataset }, &output)?;
-    arguments.json.print(|| text(&points, &request), || json_of(&points, &request))?;
+    let pool = arguments.threads.pool()?;
+    let mut curves = Vec::new();
+    for (name, file) in names {
+        let file = store.locate(file)?;
+        let model = Model::read(&file)?;
+        let points = pool.install(|| cost_points(&reader, &model, &table, &request))?;
+        curves.push(ModelCurves { name, fingerprint: model_fingerprint(&file)?, points });
+    }
+    write_points(&curves, &request, &reader.fingerprint()?.to_string(), &output)?;
+    arguments.json.print(|| text(&curves, &request), || json_of(&curves, &request))?;
     if !quiet {
+        let points = || curves.iter().flat_map(|curves| &curves.points);
         for (index, (name, metric)) in request.metrics.iter().enumerate() {
-            if points.iter().all(|point| point.values[index].is_none()) {
+            if points().all(|point| point.values[index].is_none()) {
                 super::message(format_args!(
-                    "warning: {name} ({metric}) is undefined: no document, or every document, is relevant \
-                     (see relevant= in --convention)"
+                    "warning: {name} ({metric}) is undefined: {}",
+                    metric.why_undefined()
                 ));
             }
         }
         let (rows, seconds) = (shown_count(reader.manifest().rows), started.elapsed().as_secs_f64());
-        super::message(format_args!("{output}: {} points of {rows} rows; {seconds:.1} s", points.len()));
+        super::message(format_args!("{output}: {} points of {rows} rows; {seconds:.1} s", points().count()));
     }
     Ok(())
 }
 
 impl CostArguments {
+    /// Returns the models with their names. A model without a name is called like its file.
+    fn names(&self) -> Result<Vec<(String, &str)>> {
+        let named = |text: &'_ String| {
+            let (name, file) = split_name(text);
+            let own = file_name(file);
+            let name = name.unwrap_or_else(|| own.strip_suffix(".parquet").unwrap_or(own));
+            name.to_owned()
+        };
+        let names: Vec<(String, &str)> =
+            self.model.iter().map(|text| (named(text), split_name(text).1)).collect();
+        let repeated = |index: &usize| names[..*index].iter().any(|(name, _)| *name == names[*index].0);
+        match (0..names.len()).find(repeated) {
+            Some(index) => Err(Error::usage(
+                format_args!("two models are called {:?}", names[index].0),
+                "give them different names: --model NAME=FILE",
+            )),
+            None => Ok(names),
+        }
+    }
+
     fn request(&self) -> Result<CostRequest> {
         let convention: Convention = self.convention.parse()?;
         let metric = |name: &str| Ok((name.trim().to_owned(), convention.meant(name.parse()?)));
         let metrics: Vec<(String, Metric)> = self.metrics.split(',').map(metric).collect::<Result<_>>()?;
-        let known = ["exit_percent", "trees", "documents", "cost", "tree_cost"];
+        let known = ["model", "exit_percent", "trees", "documents", "cost", "tree_cost"];
         if let Some((name, _)) = (0..metrics.len()).find_map(|index| {
             let (name, metric) = &metrics[index];
             let is_repeated = metrics[..index].iter().any(|(other, same)| other == name || same == metric);
@@ -145,32 +173,38 @@ impl CostArguments {
     }
 }
 
-fn text(points: &[CostPoint], request: &CostRequest) -> String {
+fn text(curves: &[ModelCurves], request: &CostRequest) -> String {
     let heads: String = request.metrics.iter().map(|(name, _)| format!(" {name:>12}")).collect();
+    let width = curves.iter().map(|curves| curves.name.chars().count()).max().unwrap_or(0).max("model".len());
     let mut text = format!("{:<22}{}\n\n", "convention", request.convention);
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{:>6} {:>7} {:>11} {:>12} {:>12}{heads}",
-        "exit %", "trees", "documents", "cost", "tree cost"
+        "{:<width$} {:>6} {:>7} {:>11} {:>12} {:>12}{heads}",
+        "model", "exit %", "trees", "documents", "cost", "tree cost"
     );
-    for point in points {
-        let CostPoint { percent, trees, documents, cost, tree_cost, values } = point;
-        let shown =
-            |value: &Option<f64>| value.map_or_else(|| "undefined".to_owned(), |value| format!("{value:.6}"));
-        let values: String = values.iter().map(|value| format!(" {:>12}", shown(value))).collect();
-        let documents = shown_count(*documents);
-        let _ =
-            writeln!(text, "{percent:>6} {trees:>7} {documents:>11} {cost:>12.2} {tree_cost:>12.2}{values}");
+    for ModelCurves { name, points, .. } in curves {
+        for CostPoint { percent, trees, documents, cost, tree_cost, values } in points {
+            let shown = |value: &Option<f64>| {
+                value.map_or_else(|| "undefined".to_owned(), |value| format!("{value:.6}"))
+            };
+            let values: String = values.iter().map(|value| format!(" {:>12}", shown(value))).collect();
+            let documents = shown_count(*documents);
+            let _ = writeln!(
+                text,
+                "{name:<width$} {percent:>6} {trees:>7} {documents:>11} {cost:>12.2} {tree_cost:>12.2}{values}"
+            );
+        }
     }
     text
 }
 
-fn json_of(points: &[CostPoint], request: &CostRequest) -> Value {
-    let point = |point: &CostPoint| {
+fn json_of(curves: &[ModelCurves], request: &CostRequest) -> Value {
+    let point = |name: &str, point: &CostPoint| {
         let names = request.metrics.iter().map(|(name, _)| name.clone());
         let values: Map<String, Value> = names.zip(point.values.iter().map(|value| json!(value))).collect();
         json!({
+            "model": name,
             "exit_percent": point.percent,
             "trees": point.trees,
             "documents": point.documents,
@@ -179,8 +213,9 @@ fn json_of(points: &[CostPoint], request: &CostRequest) -> Value {
             "metrics": values,
         })
     };
+    let points = curves.iter().flat_map(|curves| curves.points.iter().map(|at| point(&curves.name, at)));
     json!({
         "convention": request.convention.to_string(),
-        "points": points.iter().map(point).collect::<Vec<_>>(),
+        "points": points.collect::<Vec<_>>(),
     })
 }

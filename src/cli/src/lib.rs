@@ -9,19 +9,22 @@ mod blend;
 mod cluster;
 mod compare;
 mod completions;
+mod console;
 mod convert;
 mod cost;
 mod cv;
 mod describe;
 mod evaluate;
-mod exchange;
 mod execution;
 mod exit_options;
+mod export;
 mod help;
+mod import;
 mod impute;
 mod logging;
 mod names;
 mod options;
+mod parameter_arguments;
 mod predict;
 mod progress;
 #[cfg(feature = "cluster")]
@@ -37,12 +40,19 @@ mod select;
 mod sql;
 mod stats;
 mod train;
+mod verify_export;
+
+pub use console::Console;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use planetree_base::error::Error;
+use planetree_base::error::{Error, Result};
+use planetree_base::panics;
+use planetree_base::terminal::printable;
 use planetree_run::pipeline;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Display order of the options that all commands share. It is larger than the number of options of any command, so
 /// that these options come last, and smaller than the order of `--help` and `--version`, which is 999.
@@ -66,6 +76,10 @@ struct Arguments {
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", display_order = GLOBAL_ORDER + 1)]
     log: tracing::Level,
 
+    /// Format of messages on stderr
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text", display_order = GLOBAL_ORDER + 2)]
+    log_format: logging::LogFormat,
+
     /// Run as a step of a pipeline: stop when standard input closes, and print resource usage at the end
     #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
     as_step: bool,
@@ -88,8 +102,9 @@ enum Command {
     Select(select::SelectArguments),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
-    Export(exchange::ExportArguments),
-    Import(exchange::ImportArguments),
+    Export(export::ExportArguments),
+    VerifyExport(verify_export::VerifyArguments),
+    Import(import::ImportArguments),
     Completions(completions::CompletionsArguments),
     Man(completions::ManArguments),
     Run(run::RunArguments),
@@ -101,29 +116,77 @@ enum Command {
 }
 
 /// Ends the process immediately after an interrupt. Prints `error` first, if there is one.
-fn abort(error: Option<planetree_base::error::Error>) {
+fn abort(error: Option<Error>) {
     if let Some(error) = error {
-        let _ = writeln!(std::io::stderr(), "error: {error}"); // nowhere left to report a failure
+        logging::print_line(&format!("error: {error}"));
     }
     std::process::exit(1);
 }
 
-/// Runs the program. Exit codes: 0 for success, 1 for failure, 2 for incorrect usage.
+/// Runs the program with the arguments of the process. Exit codes: 0 for success, 1 for failure, 2 for incorrect usage.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    ExitCode::from(main_with(std::env::args_os()))
+}
+
+/// Runs the program with the given arguments, of which the first is the name of the program. Returns the exit code.
+pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments =
+        parameter_arguments::with_parameters(arguments.into_iter().collect(), &Arguments::command());
+    let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print(); // nowhere left to report a failure
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return if error.use_stderr() { 2 } else { 0 };
         }
     };
-    logging::start(arguments.log, arguments.quiet);
-    planetree_base::storage::interrupt::listen(abort);
-    if arguments.as_step {
-        planetree_base::storage::interrupt::listen_to_input();
+    logging::start(arguments.log, arguments.log_format, arguments.quiet);
+    panics::print_only_unguarded();
+    let as_step = arguments.as_step;
+    let outcome = panics::guarded(|| {
+        planetree_base::storage::interrupt::listen(abort);
+        if as_step {
+            planetree_base::storage::interrupt::listen_to_input();
+        }
+        run_command(arguments)
+    });
+    let outcome = outcome.unwrap_or_else(|panic| Err(panic.into_error("planetree")));
+    if as_step {
+        let usage = pipeline::StepUsage { peak_memory_bytes: stats::peak_memory_bytes() };
+        // The mark of the line is a control character, so it is printed as it is. A closed stream is not an error.
+        let _ = writeln!(std::io::stderr(), "{}", pipeline::usage_line(&usage));
     }
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            print_error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// Runs a command inside another program, which handles signals and errors itself and receives the output. The
+/// arguments do not include the name of the program.
+pub fn run_inside(arguments: &[String], console: Arc<dyn Console>) -> Result<()> {
+    let words = std::iter::once("planetree").chain(arguments.iter().map(String::as_str)).map(OsString::from);
+    let words = parameter_arguments::with_parameters(words.collect(), &Arguments::command());
+    let arguments = Arguments::try_parse_from(words).map_err(|error| usage_error(&error))?;
+    console::with(console, || run_command(arguments))
+}
+
+/// Turns an error of the command-line parser into a user error. Its first paragraph is the problem, and a tip is the
+/// remedy.
+fn usage_error(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    let problem = paragraphs.next().unwrap_or_default();
+    let remedy = paragraphs.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+    let problem = problem.strip_prefix("error: ").unwrap_or(&problem).to_owned();
+    Error::usage(problem, remedy.unwrap_or_else(|| "`planetree COMMAND --help` lists the options".to_owned()))
+}
+
+fn run_command(arguments: Arguments) -> Result<()> {
     let (quiet, level, as_step) = (arguments.quiet, arguments.log, arguments.as_step);
-    let outcome = match arguments.command {
+    match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
         Command::Describe(arguments) => describe::run(arguments, quiet),
@@ -139,8 +202,9 @@ pub fn main() -> ExitCode {
         Command::Select(arguments) => select::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
-        Command::Export(arguments) => exchange::export(&arguments, quiet),
-        Command::Import(arguments) => exchange::import(&arguments, quiet),
+        Command::Export(arguments) => export::run(&arguments, quiet),
+        Command::VerifyExport(arguments) => verify_export::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments, quiet),
         Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
         Command::Run(arguments) => run::run(&arguments, quiet, level),
@@ -149,17 +213,6 @@ pub fn main() -> ExitCode {
         Command::Scheduler(arguments) => cluster::scheduler(&arguments, quiet),
         #[cfg(feature = "cluster")]
         Command::Executor(arguments) => cluster::executor(&arguments, quiet),
-    };
-    if as_step {
-        let usage = pipeline::StepUsage { peak_memory_bytes: stats::peak_memory_bytes() };
-        message(format_args!("{}", pipeline::usage_line(&usage)));
-    }
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_error(&error);
-            ExitCode::from(error.exit_code())
-        }
     }
 }
 
@@ -169,21 +222,34 @@ pub fn command_line() -> clap::Command {
 }
 
 fn print_error(error: &Error) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = writeln!(stderr, "error: {error}");
-    if let Some(remedy) = error.remedy() {
-        let _ = writeln!(stderr, "  help: {remedy}");
+    match error.remedy() {
+        Some(remedy) if logging::is_json() => message(format_args!("error: {error}; help: {remedy}")),
+        Some(remedy) => message(format_args!("error: {error}\n  help: {remedy}")),
+        None => message(format_args!("error: {error}")),
     }
 }
 
 /// Prints a line on standard error. A closed stream is not an error.
 fn message(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let text = text.to_string();
+    match console::current() {
+        Some(console) => console.message(&text),
+        None => logging::print_line(&text),
+    }
 }
 
 /// Prints a result on standard output. It is not an error if the reader closes the pipe early, as in `| head`.
-fn print(text: &str) -> planetree_base::error::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+fn print(text: &str) -> Result<()> {
+    if let Some(console) = console::current() {
+        console.result(text);
+        return Ok(());
+    }
+    printed(std::io::stdout().lock().write_all(printable(text).as_bytes()))
+}
+
+/// Returns the error of writing to standard output, unless the reader closed the pipe.
+fn printed(outcome: std::io::Result<()>) -> Result<()> {
+    match outcome {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::io("standard output", "write", error))
         }

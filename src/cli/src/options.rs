@@ -3,10 +3,12 @@
 use super::help;
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
+use planetree_base::size::shown_size;
+use planetree_base::storage::{Access, Location, border};
 use planetree_train::config::{self, Choice, TrainingPlan};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 /// Access to object stores.
 #[derive(Debug, Args)]
@@ -14,6 +16,10 @@ pub(crate) struct StoreOptions {
     /// Request credentials for object stores from the machine's metadata service
     #[arg(long)]
     instance_credentials: bool,
+
+    /// Maximum time of a request to an object store or web server, with all its retries [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_deadline)]
+    deadline: Option<Duration>,
 }
 
 impl StoreOptions {
@@ -24,6 +30,7 @@ impl StoreOptions {
 
     /// Returns the source of credentials for locations that the user names.
     pub(crate) fn access(&self) -> Access {
+        border::set_deadline(self.deadline.unwrap_or(border::DEFAULT_DEADLINE));
         if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
     }
 
@@ -40,6 +47,24 @@ impl StoreOptions {
     /// Parses the values of an option that may be repeated.
     pub(crate) fn locate_all(&self, texts: &[String]) -> Result<Vec<Location>> {
         texts.iter().map(|text| self.locate(text)).collect()
+    }
+}
+
+/// Parses a time such as `90s` or `5m`. A number without a unit is in seconds.
+fn parse_deadline(text: &str) -> Result<Duration, String> {
+    let (number, unit) =
+        text.split_at(text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len()));
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let seconds = number.trim().parse::<f64>().map_or(f64::NAN, |number| number * factor);
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time > Duration::ZERO => Ok(time),
+        _ => Err(format!("{text:?} is not a time; write for example 90s or 5m")),
     }
 }
 
@@ -72,6 +97,17 @@ impl ThreadOptions {
     pub(crate) fn start_global_pool(&self) -> Result<()> {
         let builder = ThreadPoolBuilder::new().num_threads(self.requested());
         builder.build_global().map_err(|error| cannot_start(&error))
+    }
+}
+
+/// Fails if a memory limit is below the minimum of a command.
+pub(crate) fn check_memory(limit: Option<u64>, least: u64) -> Result<()> {
+    match limit {
+        Some(limit) if limit < least => Err(Error::usage(
+            format_args!("--memory-limit {} is too small", shown_size(limit)),
+            format_args!("raise it to at least {} MiB", least >> 20),
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -124,6 +160,15 @@ pub(crate) struct ParameterOptions {
 }
 
 impl ParameterOptions {
+    /// Returns whether the user chose what is optimised: by a preset, a file, or a parameter that implies it.
+    pub(crate) fn chooses_objective(&self) -> bool {
+        let is_choice = |setting: &String| {
+            let name = setting.split('=').next().unwrap_or_default();
+            config::chooses_objective(name)
+        };
+        self.preset.is_some() || self.config.is_some() || self.set.iter().any(is_choice)
+    }
+
     /// Loads and checks the parameters. `choices` override all other sources.
     pub(crate) fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<TrainingPlan> {
         let file = store.locate_optional(self.config.as_ref())?;
@@ -147,6 +192,16 @@ pub(crate) fn file_name(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deadlines_have_units() {
+        assert_eq!(parse_deadline("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_deadline("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_deadline("7"), Ok(Duration::from_secs(7)));
+        for text in ["", "0", "-1s", "5 parsecs", "1e99h"] {
+            assert!(parse_deadline(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn names_contain_no_separators() {

@@ -43,7 +43,7 @@ pub(crate) struct PredictArguments {
 
     /// File or URL to write predictions to; the extension selects the format: .parquet (or none), .csv, .tsv, .json,
     /// .ndjson; text formats also with .gz or .zst
-    #[arg(long, value_name = "FILE", required_unless_present = "scores")]
+    #[arg(long, short, value_name = "FILE", required_unless_present = "scores")]
     output: Option<String>,
 
     /// Add a column for each part of the model (part.NAME): its normalised value, before it is weighted. A score is the
@@ -76,7 +76,7 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_enum, default_value = "remaining", requires = "exit_every")]
     exit_of: ExitOf,
 
-    /// Also write the scores as text: one per line, in the order of the rows
+    /// Also write the scores as text: one per line, in the order of the rows; - for standard output
     #[arg(long, value_name = "FILE")]
     scores: Option<String>,
 
@@ -96,6 +96,7 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let model_file = store.locate(&arguments.model)?;
     let model = Model::read_unfinished(&model_file)?;
     arguments.check_start_scores(&model)?;
+    let model = model.without_start_scores();
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let outputs = [&arguments.output, &arguments.scores, &arguments.stats.stats].map(|text| text.as_deref());
     if let Some(repeated) =
@@ -109,8 +110,11 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let parts = if arguments.parts { part_columns(&model) } else { Vec::new() };
     let output = store.locate_optional(arguments.output.as_ref())?;
     let mut table = output.map(|file| PredictionsTable::with_parts(&file, &parts)).transpose()?;
-    let scores = store.locate_optional(arguments.scores.as_ref())?;
-    let mut text = scores.map(|file| ScoresText::create(&file)).transpose()?;
+    let mut text = match arguments.scores.as_deref() {
+        None => None,
+        Some("-") => Some(ScoresText::to_stdout()),
+        Some(file) => Some(ScoresText::create(&store.locate(file)?)?),
+    };
     let stats = store.locate_optional(arguments.stats.stats.as_ref())?;
     stats.as_ref().map_or(Ok(()), check_stats)?;
     let mut start_scores = StartScores::read(arguments, &reader)?;
@@ -148,7 +152,7 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     };
     progress.finish();
     table.map_or(Ok(()), |table| table.finish(&model_file, &model, &reader))?;
-    text.map_or(Ok(()), |text| text.output.commit())?;
+    text.map_or(Ok(()), ScoresText::commit)?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
         let mut statistics = json!({
@@ -243,22 +247,41 @@ fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
     Ok(model.trained_on().any(|training_data| training_data == fingerprint))
 }
 
-/// Text file of scores, one per line.
-struct ScoresText {
-    output: TextOutput,
-    location: Location,
+/// Text of scores, one per line.
+enum ScoresText {
+    File { output: Box<TextOutput>, location: Location },
+    Stdout(std::io::BufWriter<std::io::Stdout>),
 }
 
 impl ScoresText {
     fn create(location: &Location) -> Result<Self> {
         let (_, compression) = SCORES_FORMATS.of(location)?;
         let output = TextOutput::create(location, compression, replaces(is_scores))?;
-        Ok(ScoresText { output, location: location.clone() })
+        Ok(ScoresText::File { output: Box::new(output), location: location.clone() })
+    }
+
+    fn to_stdout() -> Self {
+        ScoresText::Stdout(std::io::BufWriter::new(std::io::stdout()))
     }
 
     fn write(&mut self, scores: &[f64]) -> Result<()> {
-        let written = scores.iter().try_for_each(|score| write_score(&mut self.output, *score));
-        written.map_err(|error| Error::io(&self.location, "write", error))
+        match self {
+            ScoresText::File { output, location } => {
+                let written = scores.iter().try_for_each(|score| write_score(output.as_mut(), *score));
+                written.map_err(|error| Error::io(location, "write", error))
+            }
+            ScoresText::Stdout(output) => {
+                super::printed(scores.iter().try_for_each(|score| write_score(output, *score)))
+            }
+        }
+    }
+
+    /// Makes the file visible, or prints the rest.
+    fn commit(self) -> Result<()> {
+        match self {
+            ScoresText::File { output, .. } => output.commit(),
+            ScoresText::Stdout(mut output) => super::printed(output.flush()),
+        }
     }
 }
 
@@ -323,6 +346,7 @@ mod tests {
         Model {
             intercept: 0.0,
             parts: vec![part(vec![tree(0, 1.0), tree(1, 10.0)])],
+            groups: Vec::new(),
             rounds: 2,
             features,
             configuration: String::new(),

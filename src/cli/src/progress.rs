@@ -8,11 +8,11 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Returns whether to draw bars. This requires that standard error is a terminal that can rewrite a line, and that
-/// `--quiet` is not given.
+/// Returns whether to draw bars. This requires that standard error is a terminal that can rewrite a line, that
+/// `--quiet` is not given, and that the command does not run inside another program.
 pub(crate) fn is_live(quiet: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    !quiet && !is_dumb && std::io::stderr().is_terminal()
+    !quiet && !is_dumb && std::io::stderr().is_terminal() && super::console::current().is_none()
 }
 
 /// Maximum length of a step's name, in characters.

@@ -5,14 +5,16 @@ use clap::Args;
 use planetree_base::error::Result;
 use planetree_base::size::parse_size;
 use planetree_base::storage::redacted;
+use planetree_data::sample::{SampleOptions, SampleShape, sample};
 use planetree_run::pipeline::{
     self, Commands, IdentityCache, PipelinePlan, PipelineStep, RunBudget, RunObserver, RunReason, RunRequest,
-    RunStep,
+    RunStep, SHIPPED, ShippedPipeline,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -24,8 +26,9 @@ use std::time::Instant;
 /// resumes a run that was interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  planetree run pipelines/quickstart.toml
-  planetree run pipelines/quickstart.toml --dry-run
+  planetree run quickstart
+  planetree run --list
+  planetree run quickstart --dry-run
   planetree run pipelines/letor_cv.toml --set data=MQ2008 --set trees=500
   planetree run pipelines/compare_rankers.toml --set presets=mart,lambdamart --jobs 2
   planetree run pipelines/nightly_s3.toml --set bucket=s3://ranking --set date=2026-11-07
@@ -45,9 +48,17 @@ A pipeline:
   preset = \"lambdamart\"
   set = { num_trees = \"{trees}\" }")]
 pub(crate) struct RunArguments {
-    /// Pipeline: a TOML file or a URL
-    #[arg(value_name = "PIPELINE.toml")]
-    pipeline: String,
+    /// Pipeline: a TOML file, a URL, or a name of --list
+    #[arg(value_name = "PIPELINE", required_unless_present_any = ["list", "show"])]
+    pipeline: Option<String>,
+
+    /// List the pipelines that the program contains
+    #[arg(long, exclusive = true)]
+    list: bool,
+
+    /// Print the TOML file of a pipeline that the program contains, as a start for your own
+    #[arg(long, value_name = "NAME", exclusive = true)]
+    show: Option<String>,
 
     /// Set a parameter of the pipeline; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -87,10 +98,18 @@ pub(crate) struct RunArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments, quiet: bool, level: tracing::Level) -> Result<()> {
+    if arguments.list {
+        return super::print(&list()?);
+    }
+    if let Some(name) = &arguments.show {
+        return super::print(ShippedPipeline::find(name)?.text);
+    }
     let started = Instant::now();
+    let pipeline = arguments.pipeline.clone().unwrap_or_default(); // required by the command line
+    make_sample_data(&pipeline, &arguments.set, quiet)?;
     let commands = Commands::new(super::command_line());
     let request = RunRequest {
-        pipeline: arguments.pipeline.clone(),
+        pipeline,
         output: arguments.output.clone(),
         set: arguments.set.clone(),
         force: arguments.force.clone(),
@@ -129,6 +148,38 @@ pub(crate) fn run(arguments: &RunArguments, quiet: bool, level: tracing::Level) 
 
 fn shown_steps(count: usize) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
+}
+
+/// Returns the names and descriptions of the pipelines that the program contains.
+fn list() -> Result<String> {
+    let mut text = String::new();
+    for pipeline in SHIPPED {
+        let _ = writeln!(text, "{:<24} {}", pipeline.name(), pipeline.description()?); // writing to a String cannot fail
+    }
+    Ok(text)
+}
+
+/// The directory that shipped pipelines read by default.
+const SAMPLE_DATA: &str = "sample_data";
+
+/// Generates the sample data in the current directory if a pipeline that the program contains would read them and they
+/// are not there.
+fn make_sample_data(pipeline: &str, set: &[String], quiet: bool) -> Result<()> {
+    let Some(shipped) = ShippedPipeline::named(pipeline) else { return Ok(()) };
+    let reads_sample = shipped.text.contains(&format!("\"{SAMPLE_DATA}\"")) && !Path::new(pipeline).exists();
+    let is_set = set.iter().any(|setting| setting.starts_with("data="));
+    if !reads_sample || is_set || Path::new(SAMPLE_DATA).exists() {
+        return Ok(());
+    }
+    if !quiet {
+        super::message(format_args!(
+            "note: generating sample data in ./{SAMPLE_DATA}; pass --set data=DIR for your own"
+        ));
+    }
+    let options =
+        SampleOptions { shape: SampleShape::Letor, rows: 3000, seed: 1, output: SAMPLE_DATA.into() };
+    sample(&options, &mut |_| {})?;
+    Ok(())
 }
 
 /// Returns the text of `--dry-run`: which steps would run, and why.

@@ -7,8 +7,8 @@ use planetree_base::error::{Error, Result};
 use planetree_base::size::parse_size;
 use planetree_base::storage::Location;
 use planetree_sql::{
-    Destination, Printer, ReplacePolicy, ResultFormat, Roots, Session, SessionOptions, Shell, SqlCluster,
-    StatementSummary,
+    Destination, MIN_MEMORY, Printer, ReplacePolicy, ResultFormat, Roots, Session, SessionOptions, Shell,
+    SqlCluster, StatementSummary,
 };
 use std::io::{IsTerminal, Read};
 
@@ -72,7 +72,8 @@ pub(crate) struct SqlArguments {
     #[arg(long, value_name = "DIR")]
     allow_write: Vec<String>,
 
-    /// Memory limit for queries, beyond which temporary files are used [default: half of the machine's memory]
+    /// Memory limit, at least 256MiB; larger sorts, joins and aggregations use temporary files [default: half of the
+    /// machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -145,6 +146,7 @@ impl SqlArguments {
     }
 
     fn session(&self) -> Result<Session> {
+        super::options::check_memory(self.memory_limit, MIN_MEMORY)?;
         let store = &self.execution.store;
         let run = store.locate_optional(self.run.as_ref())?;
         // Only a directory makes everything below it readable. A single file does not.

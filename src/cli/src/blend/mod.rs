@@ -68,7 +68,7 @@ pub(crate) struct BlendArguments {
 
     /// File or URL to write the model to; with --predictions, the predictions: .parquet (or none), .csv, .tsv, .json,
     /// .ndjson
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     output: String,
 
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Implements `planetree compare`.
 
 mod json;
+mod table;
 mod text;
 
 use super::baselines::BaselineOptions;
@@ -12,6 +13,7 @@ use planetree_judge::compare::{
     AlignedSystems, Alternative, ComparedFile, ComparisonOptions, Moments, PairComparison, ReadSystems,
     ReadingRules, SignificanceTest, compare, read_systems, write_differences,
 };
+use planetree_judge::evaluate::Judgments;
 use std::num::NonZeroU64;
 
 /// Test whether differences between rankings are significant
@@ -26,13 +28,23 @@ use std::num::NonZeroU64;
   planetree compare old.parquet new.parquet
   planetree compare old.parquet new.parquet --metric err --json | jq '.pairs[0].randomisation.p'
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
+  planetree compare --run bm25.run --run ltr.run --qrels qrels.txt --metric map
+  planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --format latex
   planetree compare lambdamart.parquet --data test --feature bm25=f110
   planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
 pub(crate) struct CompareArguments {
     /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
     /// systems
-    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["feature", "random"])]
+    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["run", "feature", "random"])]
     files: Vec<String>,
+
+    /// Run file of trec_eval, judged by --qrels; may be repeated
+    #[arg(long, value_name = "[NAME=]FILE", requires = "qrels")]
+    run: Vec<String>,
+
+    /// Judgments in the format of trec_eval, used instead of the labels of rankings; metrics tables keep their values
+    #[arg(long, value_name = "FILE")]
+    qrels: Option<String>,
 
     /// Dataset that --feature and --random rank
     #[arg(long, value_name = "DATASET")]
@@ -45,7 +57,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
     metric: String,
 
-    /// Metric convention for predictions [default: the convention of the metrics tables, else planetree]
+    /// Metric convention for predictions [default: the convention of the metrics tables, else trec with --qrels, else
+    /// planetree]
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
@@ -86,10 +99,18 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
+    /// Fail with exit code 3 if a later file is significantly worse than the first one, by the deciding test
+    #[arg(long)]
+    fail_if_worse: bool,
+
     /// Write per-query differences to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson; text
     /// formats also with .gz or .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<String>,
+
+    /// Format of the result: text, or a table of all systems for papers
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text, conflicts_with = "json")]
+    format: CompareFormat,
 
     #[command(flatten)]
     json: JsonOptions,
@@ -99,6 +120,19 @@ pub(crate) struct CompareArguments {
 
     #[command(flatten)]
     store: StoreOptions,
+}
+
+/// Format of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CompareFormat {
+    /// All numbers as text
+    Text,
+    /// A Markdown table of means with significance marks
+    #[value(alias = "md")]
+    Markdown,
+    /// A LaTeX table of means with significance marks
+    #[value(alias = "tex")]
+    Latex,
 }
 
 /// A [`SignificanceTest`] as a value on the command line.
@@ -179,13 +213,50 @@ pub(crate) fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
             super::message(format_args!("note: {note}"));
         }
     }
-    arguments.json.print(|| text::text(&comparison), || json::object(&comparison))
+    let text = || match arguments.format {
+        CompareFormat::Text => text::text(&comparison),
+        CompareFormat::Markdown => table::markdown(&comparison),
+        CompareFormat::Latex => table::latex(&comparison),
+    };
+    arguments.json.print(text, || json::object(&comparison))?;
+    if arguments.fail_if_worse { comparison.check_not_worse() } else { Ok(()) }
+}
+
+impl Comparison {
+    /// Fails if a later system is significantly worse than the first one.
+    fn check_not_worse(&self) -> Result<()> {
+        let is_worse = |pair: &&PairComparison| {
+            let change = pair.mean_b - pair.mean_a;
+            pair.a == 0 && pair.differs && (change < 0.0) == self.options.higher_is_better && change != 0.0
+        };
+        let name = |index: usize| &self.read.systems[index].name;
+        let worse: Vec<String> = self
+            .pairs
+            .iter()
+            .filter(is_worse)
+            .map(|pair| {
+                format!(
+                    "{} is worse than {} by {} ({:.6} against {:.6}, p {:.4})",
+                    name(pair.b),
+                    name(pair.a),
+                    self.read.metric,
+                    pair.mean_b,
+                    pair.mean_a,
+                    pair.corrected
+                )
+            })
+            .collect();
+        if worse.is_empty() {
+            return Ok(());
+        }
+        Err(Error::QualityGate { problem: format!("quality gate failed: {}", worse.join("; ")) })
+    }
 }
 
 impl CompareArguments {
     /// Returns the baselines. They come first, so that differences are those of the files from the baselines.
     fn baselines(&self) -> Result<Vec<ComparedFile>> {
-        let named = self.baselines.named(self.seed);
+        let named = self.baselines.named(self.seed)?;
         let Some(data) = &self.data else { return Ok(Vec::new()) };
         if named.is_empty() {
             return Err(Error::usage(
@@ -198,24 +269,31 @@ impl CompareArguments {
             name: Some(name),
             location: data.clone(),
             baseline: Some(baseline),
+            is_run: false,
         };
         Ok(named.into_iter().map(file).collect())
     }
 }
 
 fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
+    let qrels = arguments.store.locate_optional(arguments.qrels.as_ref())?;
+    let by_qrels = qrels.is_some().then_some("trec");
     let rules = ReadingRules {
-        convention: arguments.convention.as_deref().map(str::parse).transpose()?,
+        convention: arguments.convention.as_deref().or(by_qrels).map(str::parse).transpose()?,
         label_map: arguments.label_map.as_deref().map(str::parse).transpose()?,
+        judgments: qrels.map(Judgments::Qrels),
     };
-    let file = |text: &String| {
+    let file = |text: &String, is_run: bool| {
         let (name, path) = split_name(text);
         let location = arguments.store.locate(path)?;
-        Ok(ComparedFile { name: name.map(str::to_owned), ..ComparedFile::new(location) })
+        Ok(ComparedFile { name: name.map(str::to_owned), is_run, ..ComparedFile::new(location) })
     };
     let mut sources = arguments.baselines()?;
     for text in &arguments.files {
-        sources.push(file(text)?);
+        sources.push(file(text, false)?);
+    }
+    for text in &arguments.run {
+        sources.push(file(text, true)?);
     }
     let read = read_systems(&sources, &arguments.metric, &rules, arguments.threads.requested())?;
     if read.systems.len() < 2 {

@@ -2,6 +2,7 @@
 
 mod report;
 
+use super::baselines::BaselineOptions;
 use super::options::{JsonOptions, ParameterOptions, StoreOptions, ThreadOptions};
 use super::progress::is_live;
 use super::train::TrainingProgress;
@@ -60,7 +61,7 @@ pub(crate) struct CvArguments {
     unused_valid: bool,
 
     /// Output directory: a path or a URL
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     output: String,
 
     #[command(flatten)]
@@ -80,6 +81,9 @@ pub(crate) struct CvArguments {
     /// parameter `convention`]
     #[arg(long, value_name = "NAME[,SWITCH=VALUE]...")]
     convention: Option<String>,
+
+    #[command(flatten)]
+    baselines: BaselineOptions,
 
     #[command(flatten)]
     json: JsonOptions,
@@ -116,6 +120,13 @@ pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
         None => load(None)?,
     };
     let request = arguments.request(&plan)?;
+    let baselines = arguments.baselines.named(arguments.fold_seed)?;
+    if space.is_some() && !baselines.is_empty() {
+        return Err(Error::usage(
+            "--feature and --random do not work with --search",
+            "evaluate them on the same data: planetree evaluate --data DATASET --feature NAME",
+        ));
+    }
     let settled = request.fold_plan(&plan)?;
     let pool = arguments.threads.pool()?;
     let mut progress = CvProgress::new(quiet);
@@ -128,7 +139,9 @@ pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
             }
             _ => {
                 let folds = validation.run(&settled, &output, &mut progress)?;
-                Ok(report::of_folds(&folds, validation.convention(), &output))
+                let label_map = settled.first().label_map.as_ref();
+                let baselines = validation.baselines(&baselines, label_map, &output)?;
+                Ok(report::of_folds(&folds, &baselines, validation.convention(), &output))
             }
         }
     });
@@ -201,19 +214,18 @@ impl CvArguments {
 /// disappear when the training run ends.
 struct CvProgress {
     training: TrainingProgress,
-    quiet: bool,
     live: bool,
 }
 
 impl CvProgress {
     fn new(quiet: bool) -> Self {
-        CvProgress { training: TrainingProgress::new(quiet), quiet, live: is_live(quiet) }
+        CvProgress { training: TrainingProgress::new(quiet), live: is_live(quiet) }
     }
 }
 
 impl Observer for CvProgress {
     fn phase(&mut self, name: &str) {
-        self.training = TrainingProgress::new(self.quiet); // rates are measured per training run
+        self.training.restart();
         self.training.phase(name);
     }
 

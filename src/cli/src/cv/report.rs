@@ -2,7 +2,9 @@
 
 use planetree_base::storage::Location;
 use planetree_metric::Convention;
-use planetree_run::cv::{FoldResult, MetricValue, SearchOutcome, Spread, TrialResult, spreads};
+use planetree_run::cv::{
+    BaselineResult, FoldResult, MetricValue, SearchOutcome, Spread, TrialResult, spreads,
+};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -15,7 +17,12 @@ pub(super) struct CvSummary {
 }
 
 /// Summarises the folds of a cross-validation.
-pub(super) fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> CvSummary {
+pub(super) fn of_folds(
+    folds: &[FoldResult],
+    baselines: &[BaselineResult],
+    convention: &Convention,
+    output: &Location,
+) -> CvSummary {
     let valid = spreads(folds.iter().map(|fold| &fold.record.valid[..]));
     let test = spreads(folds.iter().map(|fold| &fold.test[..]));
     let mut text = String::new();
@@ -41,6 +48,15 @@ pub(super) fn of_folds(folds: &[FoldResult], convention: &Convention, output: &L
     let all = || valid.first().into_iter().chain(&test).map(|(_, spread)| *spread);
     line("mean", "", "", &all().map(|spread| Some(spread.mean)).collect::<Vec<_>>());
     line("deviation", "", "", &all().map(|spread| Some(spread.deviation)).collect::<Vec<_>>());
+    let of_baselines: Vec<(&str, Vec<(String, Spread)>)> = baselines
+        .iter()
+        .map(|baseline| (baseline.name.as_str(), spreads(baseline.folds.iter().map(|fold| &fold[..]))))
+        .collect();
+    for (name, spreads) in &of_baselines {
+        let tested = spreads.iter().map(|(_, spread)| Some(spread.mean));
+        let values: Vec<Option<f64>> = selection_metric.iter().map(|_| None).chain(tested).collect();
+        line(name, "", "", &values);
+    }
     let mut head = format!("{:<10} {:>6} {:>10}", "fold", "trees", "best round");
     let names = selection_metric.iter().map(|name| format!("vali {name}"));
     for name in names.chain(test.iter().map(|(name, _)| name.clone())) {
@@ -57,13 +73,18 @@ pub(super) fn of_folds(folds: &[FoldResult], convention: &Convention, output: &L
             "test": values_object(&fold.test),
         })
     };
-    let json = json!({
+    let mut json = json!({
         "output": output.to_string(),
         "convention": convention.to_string(),
         "folds": folds.iter().map(fold).collect::<Vec<_>>(),
         "valid": spreads_object(&valid),
         "test": spreads_object(&test),
     });
+    if !of_baselines.is_empty() {
+        let baseline =
+            |(name, spreads): &(&str, Vec<(String, Spread)>)| ((*name).to_owned(), spreads_object(spreads));
+        json["baselines"] = of_baselines.iter().map(baseline).collect::<Map<_, _>>().into();
+    }
     CvSummary { text: format!("{head}\n{text}{}", caption(convention)), json }
 }
 

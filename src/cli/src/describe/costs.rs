@@ -4,7 +4,7 @@ use super::{TableDescription, heading, line};
 use arrow::datatypes::DataType;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
-use planetree_data::table::{TableReader, float_column};
+use planetree_data::table::{TableReader, float_column, string_column};
 use planetree_metric::Convention;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -15,17 +15,19 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     let numbers = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int32 | DataType::Int64);
     let names: Vec<&str> =
         fields.filter(|field| numbers(field.data_type())).map(|field| field.name().as_str()).collect();
-    let mut last: Vec<Vec<Option<f64>>> = Vec::new();
+    let mut last: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
         let columns: Vec<_> =
             names.iter().map(|name| float_column(table, &batch, name)).collect::<Result<Vec<_>>>()?;
+        let models = string_column(table, &batch, "model")?;
         for row in 0..batch.num_rows() {
             let point: Vec<Option<f64>> =
                 columns.iter().map(|column| column.iter().nth(row).flatten()).collect();
+            let model = models.value(row);
             match last.last_mut() {
-                Some(before) if before.first() == point.first() => *before = point,
-                _ => last.push(point),
+                Some((name, before)) if name == model && before.first() == point.first() => *before = point,
+                _ => last.push((model.to_owned(), point)),
             }
         }
     }
@@ -37,14 +39,15 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     line(&mut text, "exit of", metadata("planetree.exit_of"));
     line(&mut text, "points", shown_count(table.rows()));
     let heads: String = names.iter().map(|name| format!(" {name:>13}")).collect();
-    let _ = writeln!(text, "\n{}", heads.trim_start()); // writing to a String cannot fail
+    let _ = writeln!(text, "\n{:<22}{heads}", "model"); // writing to a String cannot fail
     let mut ends = Vec::new();
-    for point in &last {
+    for (model, point) in &last {
         let shown = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
         let cells: String = point.iter().map(|value| format!(" {:>13}", shown(value))).collect();
-        let _ = writeln!(text, "{}", cells.trim_start());
-        let end: Map<String, Value> =
+        let _ = writeln!(text, "{model:<22}{cells}");
+        let mut end: Map<String, Value> =
             names.iter().map(|name| (*name).to_owned()).zip(point.iter().map(|value| json!(value))).collect();
+        end.insert("model".to_owned(), json!(model));
         ends.push(end);
     }
     let json = json!({

@@ -12,6 +12,7 @@ mod model_costs;
 mod permutation;
 mod predictions;
 mod rounds;
+mod run_directory;
 mod steps;
 mod strength;
 mod trials;
@@ -32,7 +33,7 @@ use std::fmt::Write;
 /// training data, parameters and feature importance, or a single tree with --tree. Predictions: range of scores and
 /// share of ties. Training logs: best round of each metric. Metrics: means. Differences: means, and the number of
 /// queries that increased or decreased. Folds of a cross-validation: means and standard deviations. Trials of a search:
-/// the best one. Steps of a pipeline run: status, time and memory. Likeness of rows: the least of the most likely ones.
+/// the best one. Run directories: parameters, and the status and time of each step. Likeness of rows: the least of the most likely ones.
 /// Filled features: errors. All checksums are verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -44,7 +45,8 @@ use std::fmt::Write;
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
 pub(crate) struct DescribeArguments {
-    /// Dataset, model, predictions, rounds, metrics, differences, folds, trials or steps: a path or a URL
+    /// Dataset, model, predictions, rounds, metrics, differences, folds, trials or steps, or the directory of a run or of a
+    /// cross-validation: a path or a URL
     path: String,
 
     #[command(flatten)]
@@ -79,6 +81,15 @@ pub(crate) fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
     let location = arguments.store.locate(&arguments.path)?;
     // Some web servers respond to the URL of a directory as if it were a file, so look for a manifest first.
     let is_file = location.join(MANIFEST).size()?.is_none() && location.size()?.is_some();
+    if let Some(description) = run_directory::describe(&location)? {
+        arguments.refuse_model_options("a run directory")?;
+        return arguments.json.print(|| description.text, || description.json);
+    }
+    let folds = location.join("folds.parquet");
+    let (location, is_file) = match is_file {
+        false if folds.size()?.is_some() => (folds, true), // the directory of a cross-validation
+        is_file => (location, is_file),
+    };
     if !is_file {
         let reader = DatasetReader::open(&location)?;
         arguments.refuse_model_options("a dataset")?;

@@ -1,11 +1,12 @@
 //! Describes a model: its parts, training data, parameters and feature importance.
 
-use super::model_costs::ModelCosts;
-use super::weights::weights_as_text;
+use super::model_costs;
+use super::weights::{layers_as_text, weights_as_text};
 use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
+use planetree_model::cost::ModelCosts;
 use planetree_model::model::{
     Branch, FeatureImportance, Model, ModelFeature, Node, Part, PartFamily, Split, Tree,
 };
@@ -43,8 +44,8 @@ pub(super) fn describe(table: &TableReader, top: Option<usize>) -> Result<TableD
     let model = Model::from_table(table)?;
     let summary = ModelSummary::of(&model);
     let mut text = as_text(table, &model, &summary, top.unwrap_or(TOP));
-    if let Some(costs) = ModelCosts::of(&model) {
-        costs.put(&mut text, &model, top.unwrap_or(TOP));
+    if let Some(costs) = ModelCosts::recorded(&model) {
+        model_costs::put(&costs, &mut text, &model, top.unwrap_or(TOP));
     }
     Ok(TableDescription { text, json: as_json(table, &model, &summary, top.unwrap_or(usize::MAX)) })
 }
@@ -107,6 +108,7 @@ fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         "writer": table.metadata("planetree.writer"),
         "intercept": model.intercept,
         "parts": model.parts.iter().map(part_as_json).collect::<Vec<_>>(),
+        "groups": model.groups,
         "trees": model.trees().count(),
         "leaves": summary.leaves.map(|(min, mean, max)| json!({ "min": min, "mean": mean, "max": max })),
         "depth": summary.depth,
@@ -120,7 +122,7 @@ fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         "data": model.data,
         "configuration": model.configuration,
         "importance": importance,
-        "costs": ModelCosts::of(model).map(|costs| costs.json(model)),
+        "costs": ModelCosts::recorded(model).map(|costs| model_costs::json(&costs, model)),
     })
 }
 
@@ -163,6 +165,7 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     }
     text.push('\n');
     text.push_str(&parts_as_text(model));
+    text.push_str(&groups_as_text(model));
     if !model.configuration.trim().is_empty() {
         text.push_str("\nconfiguration\n");
         for parameter in model.configuration.lines() {
@@ -173,16 +176,18 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         text.push('\n');
         text.push_str(&importance_as_text(model, summary, top));
         text.push_str(&weights_as_text(model, top));
+        text.push_str(&layers_as_text(model));
     }
     text
 }
 
 /// Returns the kind of a part (a term of the model's sum) and its main setting: how trees are combined, or how the
-/// features of a linear function are normalised.
+/// features of a linear function or a net are normalised.
 fn kind_of(part: &Part) -> String {
     let setting = match &part.family {
         PartFamily::Trees(ensemble) => ensemble.combine.name(),
         PartFamily::Linear(function) => function.normalisation.name(),
+        PartFamily::Net(net) => net.normalisation.name(),
     };
     format!("{}: {setting}", part.family.kind())
 }
@@ -223,6 +228,29 @@ fn parts_as_text(model: &Model) -> String {
     text
 }
 
+/// Lists the groups of parts: each is one term of the score, or of the group that contains it.
+fn groups_as_text(model: &Model) -> String {
+    if model.groups.is_empty() {
+        return String::new();
+    }
+    let width = model.groups.iter().map(|group| group.name.chars().count()).max().unwrap_or(0).clamp(4, 40);
+    let mut text = format!(
+        "\n{:<5} {:<width$} {:<12} {:>12} {:<14} {:>8} {:>22}\n",
+        "group", "name", "link", "weight", "normalisation", "parts", "intercept"
+    );
+    for (number, group) in model.groups.iter().enumerate() {
+        let (name, link, weight, normalisation) =
+            (&group.name, group.link.name(), group.weight, group.normalisation.name());
+        let (range, intercept) = (group.range(), group.intercept);
+        let parts = format!("{}-{}", range.start, range.end - 1);
+        let _ = writeln!(
+            text,
+            "{number:<5} {name:<width$} {link:<12} {weight:>12} {normalisation:<14} {parts:>8} {intercept:>22}"
+        );
+    }
+    text
+}
+
 fn importance_as_text(model: &Model, summary: &ModelSummary, top: usize) -> String {
     let shown = &summary.used[..top.min(summary.used.len())];
     let name = |feature: &FeatureImportance| model.features[feature.feature as usize].name.as_str();
@@ -247,12 +275,22 @@ fn importance_as_text(model: &Model, summary: &ModelSummary, top: usize) -> Stri
     text
 }
 
+/// Maximum number of nodes of a tree that are printed as text.
+const MAX_PRINTED_NODES: usize = 10_000;
+
 /// Formats a tree as indented lines. The code is iterative, because recursion on a deep tree would overflow the call
 /// stack.
 fn tree_as_text(model: &Model, tree: &Tree) -> String {
     let mut text = String::new();
     let mut pending = vec![(0, "")];
+    let mut printed = 0;
     while let Some((index, answer)) = pending.pop() {
+        if printed == MAX_PRINTED_NODES {
+            let more = shown_count((tree.nodes.len() - printed) as u64);
+            let _ = writeln!(text, "... and {more} more nodes (--json prints all)");
+            break;
+        }
+        printed += 1;
         let node = &tree.nodes[index as usize];
         // Limit the width of the lines of very deep trees.
         let indent = 2 * node.depth.min(100) as usize;
@@ -275,8 +313,12 @@ fn node_as_text(model: &Model, node: &Node) -> String {
                 Branch::Left => ", or missing",
                 Branch::Right | Branch::Middle => "",
             };
-            let (name, threshold) = (feature_name(model, split), split.threshold);
-            format!("{name} <= {threshold}{missing}? (gain {}, cover {cover})", short(split.gain))
+            let untaken = match (split.missing, split.middle) {
+                (Branch::Middle, None) => format!(", missing: value {}", node.value),
+                _ => String::new(),
+            };
+            let (name, threshold, gain) = (feature_name(model, split), split.threshold, short(split.gain));
+            format!("{name} <= {threshold}{missing}? (gain {gain}, cover {cover}{untaken})")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Describes the weights of linear parts.
+//! Describes the weights of linear parts and the layers of nets.
 
 use super::short;
 use planetree_model::model::{LinearTerm, Model, PartFamily};
@@ -26,6 +26,27 @@ pub(super) fn weights_as_text(model: &Model, top: usize) -> String {
         for term in terms {
             let _ = writeln!(text, "{:<width$} {:>24} {:>14}", name(term), term.weight, short(term.mean));
         }
+    }
+    text
+}
+
+/// Returns a line about the layers of each net. Returns an empty text if there is no net.
+pub(super) fn layers_as_text(model: &Model) -> String {
+    let mut text = String::new();
+    for (number, part) in model.parts.iter().enumerate() {
+        let PartFamily::Net(net) = &part.family else { continue };
+        let sizes = net.sizes();
+        let hidden = &sizes[..sizes.len().saturating_sub(1)];
+        let hidden: Vec<String> =
+            hidden.iter().map(|units| format!(" -> {units} {}", net.activation.name())).collect();
+        let _ = writeln!(
+            text,
+            "\nlayers of {}: {} features normalised by {}{} -> 1",
+            model.part_label(number),
+            net.inputs.len(),
+            net.normalisation.name(),
+            hidden.concat(),
+        );
     }
     text
 }

@@ -1,5 +1,6 @@
 //! Implements `planetree evaluate`.
 
+mod gate;
 mod report;
 
 use super::baselines::BaselineOptions;
@@ -8,13 +9,14 @@ use super::help;
 use super::options::{JsonOptions, file_name, split_name};
 use super::progress::CountProgress;
 use clap::Args;
+use gate::QualityGate;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count};
 use planetree_base::storage::{Location, redacted};
 use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::evaluate::{
-    CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, EvaluateRequest, EvaluationSummary, Judgments,
+    CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, EvaluateRequest, EvaluationSummary, Judgments, MIN_MEMORY,
     MetricsLayout, MetricsTable, Ranking, Results, RowOrigin, SegmentJoin, SegmentSummary, evaluate,
 };
 use planetree_metric::{Convention, Metric};
@@ -23,12 +25,13 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 const EXAMPLES: &str = "Examples:
-  planetree evaluate --predictions predictions.parquet
+  planetree evaluate predictions.parquet
   planetree evaluate --predictions predictions.parquet --metrics ndcg@10,err,p@5 --convention letor4
   planetree evaluate --predictions old=a.parquet --predictions new=b.parquet --json
   planetree evaluate --predictions predictions.parquet --output metrics.parquet
   planetree evaluate --predictions 100=a.parquet --predictions 500=b.parquet --curve trees
   planetree evaluate --predictions predictions.parquet --by market --join queries.parquet
+  planetree evaluate predictions.parquet --fail-below ndcg@10=0.45
   planetree evaluate --scores scores.txt --data test
   planetree evaluate --data test --feature bm25=f110 --random
   planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100";
@@ -46,9 +49,16 @@ const EXAMPLES: &str = "Examples:
     help::conventions()
 ))]
 pub(crate) struct EvaluateArguments {
-    /// Predictions: a file or a URL, Parquet or .csv, .tsv, .json, .ndjson, text formats also with .gz or .zst; may be
-    /// repeated to show systems side by side
-    #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run", "feature", "random"])]
+    /// Predictions: files or URLs, Parquet or .csv, .tsv, .json, .ndjson, text formats also with .gz or .zst; several are
+    /// shown side by side
+    #[arg(
+        value_name = "[NAME=]FILE",
+        required_unless_present_any = ["predictions", "scores", "run", "data"]
+    )]
+    files: Vec<String>,
+
+    /// The same, as an option that may be repeated
+    #[arg(long, value_name = "[NAME=]FILE")]
     predictions: Vec<String>,
 
     /// Scores as text: one per line, in the order of the rows of --data
@@ -118,9 +128,13 @@ pub(crate) struct EvaluateArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     worst: usize,
 
+    /// Fail with exit code 3 if the mean of a metric is worse than this, for any of the systems; may be repeated
+    #[arg(long, value_name = "METRIC=VALUE")]
+    fail_below: Vec<QualityGate>,
+
     /// Write per-query metrics to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson; text formats
     /// also with .gz or .zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<String>,
 
     /// Write the ranking as a run file of trec_eval
@@ -134,7 +148,7 @@ pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     json: JsonOptions,
 
-    /// Memory limit for sorting, beyond which temporary files are used [default: 512MiB]
+    /// Memory limit, at least 96MiB; larger sorts use temporary files [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -145,6 +159,7 @@ pub(crate) struct EvaluateArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
+    super::options::check_memory(arguments.memory_limit, MIN_MEMORY)?;
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
     request.remote = arguments.execution.cluster(request.threads)?.map(|cluster| cluster.evaluator());
@@ -200,7 +215,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         let seconds = started.elapsed().as_secs_f64();
         super::message(format_args!("{} rows evaluated in {seconds:.2} s", shown_count(rows)));
     }
-    Ok(())
+    gate::check(&arguments.fail_below, &request.metrics, &request.convention, &systems)
 }
 
 impl EvaluateArguments {
@@ -213,7 +228,7 @@ impl EvaluateArguments {
     fn rankings(&self) -> Result<Vec<(String, Ranking)>> {
         let mut rankings = Vec::new();
         let data = self.data.as_ref().map(|text| self.locate(text)).transpose()?;
-        for text in &self.predictions {
+        for text in self.files.iter().chain(&self.predictions) {
             let (name, path) = system_name(text);
             rankings.push((name, Ranking::Predictions(self.locate(path)?)));
         }
@@ -227,11 +242,14 @@ impl EvaluateArguments {
             let (name, path) = system_name(text);
             rankings.push((name, Ranking::Run(self.locate(path)?)));
         }
-        let baselines = self.baselines.named(self.seed);
+        let baselines = self.baselines.named(self.seed)?;
         if let (Some(data), true) = (&self.data, baselines.is_empty() && self.scores.is_empty()) {
             return Err(Error::usage(
                 format_args!("--data {data}: there is nothing to rank its rows by"),
-                "pass --scores FILE, --feature NAME or --random",
+                match self.files.is_empty() && self.predictions.is_empty() && self.run.is_empty() {
+                    true => "pass --scores FILE, --feature NAME or --random",
+                    false => "remove --data, or pass --feature NAME or --random",
+                },
             ));
         }
         for (name, baseline) in baselines {
@@ -241,9 +259,14 @@ impl EvaluateArguments {
         }
         let mut names = HashSet::new();
         match rankings.iter().find(|(name, _)| !names.insert(name)) {
-            Some((name, _)) => Err(Error::usage(
+            Some((name, ranking)) => Err(Error::usage(
                 format_args!("two rankings have the same name: {name}"),
-                "pass names: --predictions NAME=FILE",
+                match ranking {
+                    Ranking::Predictions(_) => "pass names: --predictions NAME=FILE",
+                    Ranking::Scores { .. } => "pass names: --scores NAME=FILE",
+                    Ranking::Run(_) => "pass names: --run NAME=FILE",
+                    Ranking::Baseline { .. } => "choose another name: --feature NAME=FEATURE",
+                },
             )),
             None => Ok(rankings),
         }
@@ -263,6 +286,9 @@ impl EvaluateArguments {
                 format_args!("metric {} is given twice", metrics[repeated]),
                 "pass each metric once",
             ));
+        }
+        for gate in &self.fail_below {
+            gate.check_computed(&metrics, &convention)?;
         }
         let judgments = match (&self.qrels, &self.labels) {
             (Some(qrels), _) => Some(Judgments::Qrels(self.locate(qrels)?)),

@@ -81,7 +81,7 @@ impl EvaluationReport<'_> {
             put(text, format_args!("{:<12} {mean:>10} {rest:>14}{spread}", metric.metric.to_string()));
         }
         for metric in system.summary.metrics.iter().filter(|metric| metric.mean.is_none()) {
-            put(text, format_args!("\n{} is undefined: {}", metric.metric, undefined(&metric.metric)));
+            put(text, format_args!("\n{} is undefined: {}", metric.metric, metric.metric.why_undefined()));
         }
         if let Some(segments) = &system.segments {
             self.put_segments(text, segments);
@@ -251,17 +251,6 @@ fn put_counts(text: &mut String, summary: &EvaluationSummary) {
         if queries > 0 {
             put(text, format_args!("{name:<22}{} more", shown_count(queries)));
         }
-    }
-}
-
-/// Returns the reason why a metric has no value.
-fn undefined(metric: &Metric) -> &'static str {
-    match metric {
-        Metric::AucPooled | Metric::PartialAucPooled(..) => {
-            "it needs both relevant and irrelevant documents (see relevant= in the convention)"
-        }
-        Metric::Auc | Metric::PartialAuc(..) => "no query has both relevant and irrelevant documents",
-        _ => "no query has a value",
     }
 }
 

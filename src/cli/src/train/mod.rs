@@ -8,13 +8,13 @@ pub(crate) use progress::TrainingProgress;
 
 use super::execution::ExecutionOptions;
 use super::help;
-use super::options::ParameterOptions;
+use super::options::{JsonOptions, ParameterOptions};
 use super::remote::RemoteCluster;
-use super::stats::StatsOptions;
+use super::stats::{StatsOptions, write_stats};
 use clap::Args;
-use outputs::{TrainOutputs, write_train_stats};
+use outputs::{TrainOutputs, train_stats};
 use planetree_base::error::Result;
-use planetree_base::size::{parse_size, shown_count};
+use planetree_base::size::{counted, parse_size};
 use planetree_train::{Every, config, train};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ pub(crate) struct TrainArguments {
     valid: Vec<String>,
 
     /// Model file to write
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short = 'o', alias = "output", value_name = "FILE")]
     model: String,
 
     /// Also write the model at the best round of a metric on the first validation set; may be repeated
@@ -76,19 +76,19 @@ pub(crate) struct TrainArguments {
     start_scores: Vec<String>,
 
     /// Costs of features: CSV with the columns feature, cost and, optionally, group (its cost is paid once), or TOML. The
-    /// split with the highest gain minus cost-lambda times the cost of its feature is chosen; features that earlier trees
+    /// split with the highest gain minus cost_lambda times the cost of its feature is chosen; features that earlier trees
     /// use are free
     #[arg(long, value_name = "FILE")]
     costs: Option<String>,
 
-    /// Factor of the costs, in units of gain; 0 ignores them
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, requires = "costs")]
-    cost_lambda: f64,
+    /// Factor of the costs, in units of gain; 0 ignores them. Same as --set cost_lambda=NUMBER [default: 1]
+    #[arg(long, value_name = "NUMBER", requires = "costs")]
+    cost_lambda: Option<String>,
 
-    /// Forests: number of consecutive trees that do not know which features the others use. It is part of the model's
-    /// definition: the number of threads has no influence
-    #[arg(long, value_name = "TREES", default_value_t = 8, requires = "costs")]
-    cost_batch: u32,
+    /// Forests: number of consecutive trees that do not know which features the others use. Same as --set
+    /// cost_batch=TREES [default: 8]
+    #[arg(long, value_name = "TREES", requires = "costs")]
+    cost_batch: Option<String>,
 
     /// Write the training log, one row per round, split and metric: .parquet (or no extension), .csv, .tsv, .json, .ndjson
     #[arg(long, value_name = "FILE")]
@@ -104,6 +104,9 @@ pub(crate) struct TrainArguments {
 
     #[command(flatten)]
     stats: StatsOptions,
+
+    #[command(flatten)]
+    json: JsonOptions,
 
     /// Interval between checkpoints, in rounds (100) or seconds (60s) [default: 60s with --checkpoint or --resume]
     #[arg(long, value_name = "N|Ns", value_parser = parse_every)]
@@ -152,6 +155,11 @@ pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let threads = pool.current_num_threads();
     let cluster = arguments.execution.cluster(threads)?;
     request.backend = cluster.as_ref().map(RemoteCluster::backend);
+    if !quiet && !arguments.parameters.chooses_objective() {
+        super::message(format_args!(
+            "note: regression on the labels, since no preset or objective was chosen; --preset lambdamart optimises the ranking"
+        ));
+    }
     let mut progress = TrainingProgress::new(quiet);
     let outcome = pool.install(|| train(&request, &mut progress));
     progress.finish();
@@ -161,15 +169,22 @@ pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     if let Some(plan) = &request.checkpoint {
         plan.location.remove()?;
     }
-    if let Some(stats) = &outputs.stats {
-        let traffic = cluster.as_ref().map(RemoteCluster::level_traffic);
-        write_train_stats(stats, &outcome, started, threads, traffic)?;
+    let traffic = cluster.as_ref().map(RemoteCluster::level_traffic);
+    let mut stats = train_stats(&outcome, started, threads, traffic);
+    if let Some(file) = &outputs.stats {
+        write_stats(file, &stats)?;
+    }
+    if arguments.json.json() {
+        stats["model"] = outputs.model.to_string().into();
+        super::print(&format!("{stats}\n"))?;
     }
     if !quiet {
         let size = outcome.size();
         let size = match size.trees {
             0 => outcome.model.size_text(),
-            trees => format!("{} trees, {} leaves", shown_count(trees), shown_count(size.leaves)),
+            trees => {
+                format!("{}, {}", counted(trees, "tree", "trees"), counted(size.leaves, "leaf", "leaves"))
+            }
         };
         super::message(format_args!(
             "{}: {size}, in {:.1} s",

@@ -2,7 +2,7 @@
 //! that writing does not fail at its end.
 
 use super::TrainArguments;
-use crate::stats::{check_stats, peak_memory_bytes, write_stats};
+use crate::stats::{check_stats, peak_memory_bytes};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::dataset::DatasetReader;
@@ -111,14 +111,13 @@ impl TrainOutputs {
     }
 }
 
-/// Writes the time and memory of a training run and, on a cluster, its network traffic.
-pub(super) fn write_train_stats(
-    location: &Location,
+/// Returns the time and memory of a training run and, on a cluster, its network traffic.
+pub(super) fn train_stats(
     outcome: &Outcome,
     started: Instant,
     threads: usize,
     traffic: Option<serde_json::Value>,
-) -> Result<()> {
+) -> serde_json::Value {
     let mut stats = json!({
         "load_s": outcome.seconds.load,
         "bin_s": outcome.seconds.bin,
@@ -138,5 +137,5 @@ pub(super) fn write_train_stats(
     if let (Some(traffic), Some(stats)) = (traffic, stats.as_object_mut()) {
         stats.insert("cluster".to_owned(), traffic);
     }
-    write_stats(location, &stats)
+    stats
 }

@@ -1,5 +1,6 @@
 //! Shows the progress of a training run: a bar on a terminal, otherwise a line every ten rounds.
 
+use crate::console::{self, Console};
 use crate::progress::{Bar, BarUnit, is_live};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_train::{LogEntry, Observer};
@@ -16,12 +17,30 @@ pub(crate) struct TrainingProgress {
     in_rounds: bool,
     /// Text of the last round, if it has not been printed yet.
     unprinted: Option<String>,
+    /// Receives the progress instead, if the command runs inside another program. It is kept here because the training
+    /// runs on other threads.
+    console: Option<Arc<dyn Console>>,
 }
 
 impl TrainingProgress {
     pub(crate) fn new(quiet: bool) -> Self {
-        let phase = "training".to_owned();
-        TrainingProgress { quiet, live: is_live(quiet), phase, bar: None, in_rounds: false, unprinted: None }
+        TrainingProgress {
+            quiet,
+            live: is_live(quiet),
+            phase: "training".to_owned(),
+            bar: None,
+            in_rounds: false,
+            unprinted: None,
+            console: console::current(),
+        }
+    }
+
+    /// Starts again for another training, so that rates are measured per training.
+    pub(crate) fn restart(&mut self) {
+        let mut next = Self::new(self.quiet);
+        next.live = self.live;
+        next.console = self.console.take();
+        *self = next;
     }
 
     /// Removes the bar and prints the last round.
@@ -54,6 +73,9 @@ impl Drop for TrainingProgress {
 impl Observer for TrainingProgress {
     fn phase(&mut self, name: &str) {
         name.clone_into(&mut self.phase);
+        if let Some(console) = &self.console {
+            console.phase(name);
+        }
         if self.live {
             self.replace_bar(false, || Bar::spinner(name));
         }
@@ -75,6 +97,9 @@ impl Observer for TrainingProgress {
             .map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value))
             .collect();
         let values = values.join("  ");
+        if let Some(console) = &self.console {
+            return console.round(round, rounds, &values);
+        }
         let text = format!("[{round}] {values}");
         if self.live {
             let bar = match &self.bar {
@@ -101,6 +126,9 @@ impl Observer for TrainingProgress {
     fn note(&mut self, text: &str) {
         if self.quiet {
             return;
+        }
+        if let Some(console) = &self.console {
+            return console.message(text);
         }
         match &self.bar {
             Some(bar) => bar.print_above(text),

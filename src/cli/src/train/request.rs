@@ -9,8 +9,8 @@ use planetree_metric::Metric;
 use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_run::read_start_scores;
-use planetree_train::config::Parameters;
-use planetree_train::{CheckpointPlan, CostSettings, Every, GivenScores, NamedData, TrainRequest};
+use planetree_train::config::{Choice, Parameters};
+use planetree_train::{CheckpointPlan, Every, GivenScores, NamedData, TrainRequest};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl TrainArguments {
     /// Loads the parameters and locates all inputs.
     pub(crate) fn request(&self) -> Result<TrainRequest> {
         let store = &self.execution.store;
-        let mut plan = self.parameters.load(store, &[])?;
+        let mut plan = self.parameters.load(store, &self.cost_choices())?;
         let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
         if let Some(last) = plan.stages.last_mut() {
             for metric in &best_for {
@@ -35,10 +35,7 @@ impl TrainArguments {
         let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
         let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
         let start_scores = self.start_scores(&data, &validation)?;
-        let costs = self.costs.as_ref().map(|text| {
-            let table = CostTable::read(&store.locate(text)?)?;
-            CostSettings::new(self.cost_lambda, self.cost_batch, table)
-        });
+        let costs = self.costs.as_ref().map(|text| CostTable::read(&store.locate(text)?));
         let cache = self.cache.clone().unwrap_or_else(|| default_cache(data.first()));
         Ok(TrainRequest {
             data,
@@ -59,6 +56,18 @@ impl TrainArguments {
             common_features: self.common_features,
             backend: None,
         })
+    }
+
+    /// Returns the parameters that `--cost-lambda` and `--cost-batch` set.
+    fn cost_choices(&self) -> Vec<Choice> {
+        let options = [
+            ("--cost-lambda", "cost_lambda", &self.cost_lambda),
+            ("--cost-batch", "cost_batch", &self.cost_batch),
+        ];
+        let choice = |(option, key, value): (&str, &str, &Option<String>)| {
+            Some(Choice { key: key.to_owned(), value: value.clone()?, place: option.to_owned() })
+        };
+        options.into_iter().filter_map(choice).collect()
     }
 
     /// Returns the metrics of `--model-for` with their files.

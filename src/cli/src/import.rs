@@ -1,4 +1,4 @@
-//! Implements `planetree export` and `planetree import`.
+//! Implements `planetree import`.
 
 use super::names::parse_names;
 use super::options::StoreOptions;
@@ -7,54 +7,21 @@ use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_base::storage::Location;
-use planetree_data::catalog::refuse_planetree_files;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_model::exchange::{self, MODEL_FORMATS, ModelFormat, NameSource};
 use planetree_model::model::Model;
-use std::io::Write;
 
 /// Value of `--format` that selects the format by the file's content.
 const AUTO: &str = "auto";
 
-/// Export a model to LightGBM, XGBoost or JSON
+/// Import a model from another program
 ///
-/// LightGBM and XGBoost load the file and compute the same scores: LightGBM to the last bit, XGBoost, which uses
-/// 32-bit floats, to about seven digits. Missing values must be NaN there and take the same branches. A weighted sum of
-/// several tree parts becomes one ensemble with scaled leaf values; parts that a format cannot express are refused.
+/// The result is a model like any other: predict, describe and SQL work with it. It computes the scores of the other
+/// program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Several scores per row, linear
+/// trees and neural networks are not supported.
 #[derive(Debug, Args)]
-#[command(after_help = format!("Formats:\n{}
-Examples:
-  planetree export model.parquet --format lightgbm --output model.txt
-  planetree export s3://models/night --format xgboost --output model.json", formats_help(MODEL_FORMATS.iter())))]
-pub(crate) struct ExportArguments {
-    /// Model: a file or a URL
-    #[arg(value_name = "MODEL")]
-    model: String,
-
-    /// Format to write
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(MODEL_FORMATS.iter().map(|format| format.name)))]
-    format: String,
-
-    /// File or URL to write; an existing file is replaced only if it is an earlier export
-    #[arg(long, short, value_name = "FILE")]
-    output: String,
-
-    /// Export even if the format cannot express the whole model; warnings list what is lost
-    #[arg(long)]
-    lossy: bool,
-
-    #[command(flatten)]
-    store: StoreOptions,
-}
-
-/// Import a model from LightGBM, XGBoost or JSON
-///
-/// The result is a model like any other: predict, describe, explanations and SQL work with it. It computes the scores
-/// of the other program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Categorical splits,
-/// several scores per row and linear trees are not supported.
-#[derive(Debug, Args)]
-#[command(after_help = format!("Formats:\n  auto      by the content of the file\n{}
+#[command(after_help = format!("Formats:\n  auto               by the content of the file\n{}
 Examples:
   planetree import model.txt --output model.parquet
   planetree import model.json --format xgboost --names names.txt --output model.parquet", formats_help(importable())))]
@@ -98,31 +65,13 @@ fn importable() -> impl Iterator<Item = &'static ModelFormat> {
     MODEL_FORMATS.iter().filter(|format| format.import.is_some())
 }
 
-fn formats_help(formats: impl Iterator<Item = &'static ModelFormat>) -> String {
-    formats.map(|format| format!("  {:<9} {}\n", format.name, format.description)).collect()
-}
-
-/// Runs `planetree export`.
-pub(crate) fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
-    let location = arguments.store.locate(&arguments.model)?;
-    let output = arguments.store.locate(&arguments.output)?;
-    let format = ModelFormat::named(&arguments.format).ok_or_else(|| unknown_format(&arguments.format))?;
-    refuse_planetree_files(&output)?;
-    let mut file = format.output(&output)?;
-    let model = Model::read(&location)?;
-    let exported = format.export(&model)?;
-    print_notes(&exported.notes, &exported.losses, quiet, arguments.lossy, &location)?;
-    file.write_all(&exported.bytes).map_err(|error| Error::io(&output, "write", error))?;
-    file.commit()?;
-    if !quiet {
-        let trees = shown_count(model.trees().count() as u64);
-        super::message(format_args!("{output}: {trees} trees, {}", format.description));
-    }
-    Ok(())
+/// Lists formats for `--help`.
+pub(crate) fn formats_help(formats: impl Iterator<Item = &'static ModelFormat>) -> String {
+    formats.map(|format| format!("  {:<18} {}\n", format.name, format.description)).collect()
 }
 
 /// Runs `planetree import`.
-pub(crate) fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     let store = &arguments.store;
     let file = store.locate(&arguments.file)?;
     let output = store.locate(&arguments.output)?;
@@ -146,9 +95,9 @@ pub(crate) fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     print_notes(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
     imported.model.write(&output)?;
     if !quiet {
-        let trees = shown_count(imported.model.trees().count() as u64);
+        let size = imported.model.size_text();
         let features = shown_count(imported.model.features.len() as u64);
-        super::message(format_args!("wrote {output}: {trees} trees, {features} features"));
+        super::message(format_args!("wrote {output}: {size}, {features} features"));
     }
     Ok(())
 }
@@ -182,7 +131,7 @@ fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
 }
 
 /// Prints notes and losses of information. A loss is an error unless `--lossy` is given.
-fn print_notes(
+pub(crate) fn print_notes(
     notes: &[String],
     losses: &[String],
     quiet: bool,
@@ -203,6 +152,6 @@ fn print_notes(
     Ok(())
 }
 
-fn unknown_format(name: &str) -> Error {
+pub(crate) fn unknown_format(name: &str) -> Error {
     Error::usage(format_args!("unknown format: {name:?}"), "see --help for the formats")
 }
