@@ -161,7 +161,10 @@ fn unjudged_and_infinite_values_are_accepted_and_counted() {
     assert_eq!(rows[0].features, [None, None, Some(1.0)]);
     assert!(stderr.contains("note: 1 row has no label (-1 or empty)"), "{stderr}");
     assert!(stderr.contains("note: 2 x value-infinite: value treated as missing"), "{stderr}");
-    assert!(stderr.contains("WARN in.txt: no final newline; check that the file is complete"), "{stderr}");
+    assert!(
+        stderr.contains("warning: in.txt: no final newline; check that the file is complete"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -272,7 +275,10 @@ fn unusable_paths_are_reported() {
         "error: in.txt: refusing to overwrite: not created by planetree (no _manifest.json)\n  help: choose another --output; --overwrite only replaces outputs of planetree\n",
     );
     expect_error("convert in.txt --output in.txt/out", "error: in.txt/out: cannot create the output: ");
-    expect_error("describe none", "error: none: not a planetree dataset: no _manifest.json\n");
+    expect_error(
+        "describe none",
+        "error: none: no such file or directory\n  help: check the spelling of the path\n",
+    );
     expect_error(
         "convert in.txt --output s3://bucket/out",
         "error: s3://bucket/out: no credentials for this store\n  help: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ",
@@ -350,7 +356,7 @@ fn invalid_usage_exits_with_code_2_and_a_hint() {
         ("convert in.csv", "--output <DATASET>"),
         ("convert in.csv --output out --formt csv", "--format"),
         ("convert in.csv --output out --index-base 2", "0..=1"),
-        ("convert in.csv --output out", "choose one with --label-column; the columns are a, b, c"),
+        ("convert in.csv --output out", "choose one with --query-column; the columns are a, b, c"),
         (
             "convert in.csv --output out --label-column a",
             "choose one with --query-column; the columns are a, b, c",
@@ -387,4 +393,24 @@ fn catalogue_faults_are_handled_as_expected() {
     }
     assert_eq!(agreed, expected.lines().count());
     eprintln!("{agreed} of {agreed} as expected");
+}
+
+#[test]
+fn carriage_returns_and_utf_16_are_named() {
+    let text = some_text(3, 4);
+    let message = rejected(text.replace('\n', "\r").as_bytes(), "");
+    assert!(message.contains("in.txt: the lines end in carriage returns (CR) only\n  help: "), "{message}");
+    let csv = "query_id,label,f1\rq1,1,0.5\rq1,0,0.25\r";
+    assert!(rejected(csv.as_bytes(), "").contains("carriage returns (CR) only"));
+    for (mark, is_little) in [(true, true), (true, false), (false, true), (false, false)] {
+        let text = if mark { format!("\u{feff}{text}") } else { text.clone() };
+        let unit = |unit: u16| if is_little { unit.to_le_bytes() } else { unit.to_be_bytes() };
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(unit).collect();
+        let message = rejected(&bytes, "");
+        assert!(
+            message.contains("in.txt: the text is encoded as UTF-16\n  help: convert it to UTF-8"),
+            "{message}"
+        );
+    }
+    accepted(text.replace('\n', "\r\n").as_bytes(), "");
 }

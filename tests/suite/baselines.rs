@@ -108,14 +108,25 @@ fn bad_baselines_are_refused() {
         }
     };
     refused("--data data --feature f99", &["data: no column f99", "help: "]);
-    refused("--predictions p --data data", &["there is nothing to rank its rows by", "--feature"]);
+    refused(
+        "--predictions p --data data",
+        &["there is nothing to rank its rows by", "help: remove --data, or pass --feature NAME or --random"],
+    );
     refused("--feature f1", &["--data"]);
     refused(
         "--data data --random --convention ydf --metrics map",
         &["map_normaliser=found has no expectation"],
     );
     refused("--data data --feature f13 --metrics rmse", &["has no value of f13: rmse needs one"]);
-    refused("--data data --feature f1 --feature f1", &["two rankings have the same name: f1"]);
+    refused("--data data --feature f1 --feature f1", &["--feature f1 is given twice", "help: pass it once"]);
+    refused(
+        "--data data --feature a=f1 --feature a=f2",
+        &["two rankings have the same name: a", "help: choose another name: --feature NAME=f2"],
+    );
+    refused(
+        "--data data",
+        &["there is nothing to rank its rows by", "help: pass --scores FILE, --feature NAME or --random"],
+    );
     refused("--data data --feature f1 --labels data", &["--labels"]);
     let compared = run(at, "compare p p --data data");
     assert!(compared.stderr.contains("there is nothing to rank its rows by"), "{}", compared.stderr);
@@ -135,4 +146,43 @@ fn areas_over_all_documents_of_random_orders_average_over_ties() {
         "compare --data data --feature f1 --feature f2 --metric auc --convention mohan-cost,relevant=1";
     let ran = run(room.path(), compare);
     assert_refused(compare, &ran, 2, &["metric auc_pooled has no value per query", "auc=query"]);
+}
+
+#[test]
+fn cross_validation_shows_baselines_beside_its_models() {
+    let room = room();
+    let at = room.path();
+    dataset(at, "data", &graded(45, 60, 12), "");
+    let options = "--folds 3 --feature small=-f1 --random --metrics ndcg@10,map --output cv";
+    let ran = run(at, &format!("--quiet cv --data data --preset linear {options} --json")).ok();
+    let summary: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let baselines = &summary["baselines"];
+    // Each fold's value is that of `evaluate` on its test part.
+    for (system, option) in
+        [("small", "--feature small=-f1"), ("random", "--random --seed 0"), ("random-expected", "--random")]
+    {
+        let place = usize::from(system == "random-expected");
+        let of_part = |part: u32| {
+            let report = means(at, &format!("--data cv/parts/{part} {option} --metrics ndcg@10,map"));
+            mean(&report, place, "map")
+        };
+        let expected = (of_part(1) + of_part(2) + of_part(3)) / 3.0;
+        assert_close(baselines[system]["map"]["mean"].as_f64().unwrap(), expected, 1e-12, system);
+    }
+    let text = run(at, &format!("--quiet cv --data data --preset linear {options}")).ok().stdout;
+    for name in ["small", "random", "random-expected"] {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {text}");
+    }
+    // The table has one row per query and baseline; comparisons and reports take it.
+    let count = "select count(*), count(distinct system), count(distinct fold) from 'cv/baselines.parquet'";
+    let ran = crate::support::sql::sql_in(at, "--format csv", count, &[]);
+    assert!(ran.ok().stdout.ends_with("\n180,3,3\n"));
+    let ran = run(at, "--quiet compare cv/baselines.parquet cv/metrics.parquet --metric map --json").ok();
+    let compared: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(compared["systems"].as_array().unwrap().len(), 4);
+    run(at, "--quiet report cv --output report.html").ok();
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    assert!(page.contains("random-expected") && page.contains("small"));
+    let refused = run(at, "cv --data data --search s.toml --random --output other");
+    assert_ne!(refused.code, 0);
 }

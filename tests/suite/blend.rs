@@ -112,8 +112,13 @@ fn a_blend_of_a_sum_of_parts_multiplies_weights() {
     let expected: Vec<f64> =
         rows.map(|((mart, lambda), forest)| 0.5 * mart.score + 8.0 * lambda.score - forest.score).collect();
     assert_scores(&predict(room.path(), "outer", "test"), &expected, "outer");
-    let ran = run(room.path(), "blend pair forest --normalise z,none --output refused");
-    assert_refused("pair", &ran, 1, &["pair: cannot be normalised by z: it is a sum of 2 parts", "`none`"]);
+    // A normalised sum is a group of parts.
+    blend(room.path(), "pair forest --normalise z,none --weights 3,1 --output grouped");
+    assert_eq!(described(room.path(), "grouped")["groups"][0]["normalisation"], "z");
+    let pair = normalised(&predict(room.path(), "pair", "test"), Normalisation::Z);
+    let expected: Vec<f64> =
+        pair.iter().zip(&forest).map(|(pair, forest)| 3.0 * pair + forest.score).collect();
+    assert_scores(&predict(room.path(), "grouped", "test"), &expected, "grouped");
 }
 
 #[test]

@@ -329,3 +329,36 @@ fn a_cluster_refuses_clients_without_its_certificates() {
     let unfit = format!("train {with} --model n {}", shown("data.txt", "node"));
     assert!(run(room.path(), &unfit).failed().stderr.contains("data.txt"));
 }
+
+#[test]
+fn hostile_bytes_on_the_ports_of_a_cluster_change_nothing() {
+    use planetree::random::Stream;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    let room = room();
+    dataset(room.path(), "data", &graded(71, 40, 10), "--partition-rows 100");
+    let arguments = "--data data --set num_trees=3";
+    let expected = model(room.path(), arguments);
+    let mut cluster = Cluster::start(2, &[]);
+    let mut draw = Stream::new(&[17]);
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for case in 0..60 {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", cluster.port())) else { panic!("case {case}") };
+        let garbage: Vec<u8> = (0..1 + draw.bits() % 3000).map(|_| draw.bits() as u8).collect();
+        let bytes = match case % 4 {
+            0 => garbage,
+            1 => [preface.as_slice(), &garbage].concat(),
+            2 => b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551615\r\n\r\n".to_vec(),
+            // A frame that claims to be longer than it is.
+            _ => [preface.as_slice(), &[0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 1], &garbage].concat(),
+        };
+        let _ = stream.write_all(&bytes); // the server may have closed the connection
+        stream.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
+        let _ = stream.read(&mut [0; 64]);
+    }
+    let found = model(room.path(), &format!("{arguments} --cluster {}", cluster.url()));
+    assert!(found == expected);
+    for executor in &mut cluster.executors {
+        assert!(executor.try_wait().unwrap().is_none(), "an executor ended");
+    }
+}

@@ -24,6 +24,8 @@ fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
         "--preset igbrt --data data --set stage.1.num_trees=5 --set stage.2.num_trees=4",
         "--preset avg-ksgbrt --data data --set runs=3 --set num_trees=4",
         "--preset planet --data data --set target=ordinal --set num_trees=4",
+        "--preset mcrank --data data --set num_trees=4 --set num_leaves=5",
+        "--preset mcrank --data data --set num_trees=3 --set runs=2 --set bagging_fraction=0.5 --set max_depth=3",
         "--preset planet --data data --start-model forest --set num_trees=4",
         "--preset planet --data data --start-model boosted --set num_trees=4",
         "--preset lambdamart --data data --data more --start-model forest --set num_trees=4",

@@ -343,3 +343,41 @@ fn files_in_a_bucket_are_compared_like_local_files() {
     let expected = run(room.path(), "describe d --json").ok().stdout;
     assert_eq!(described.replace("s3://bucket/", ""), expected);
 }
+
+#[test]
+fn runs_of_trec_eval_are_compared_by_their_judgments() {
+    let room = room();
+    let at = room.path();
+    let (mut qrels, mut good, mut bad) = (String::new(), String::new(), String::new());
+    for query in 0..40 {
+        for document in 0..6 {
+            let relevance = i32::from(document == query % 3);
+            qrels += &format!("{query} 0 d{document} {relevance}\n");
+            good += &format!(
+                "{query} Q0 d{document} 1 {} good\n",
+                f64::from(relevance) + 0.01 * f64::from(document)
+            );
+            bad += &format!("{query} Q0 d{document} 1 {} bad\n", -f64::from(relevance));
+        }
+    }
+    for (name, text) in [("qrels.txt", qrels), ("good.run", good), ("bad.run", bad)] {
+        fs::write(at.join(name), text).unwrap();
+    }
+    let options = "--run bad=bad.run --run good=good.run --qrels qrels.txt --metric map";
+    let ran = run(at, &format!("--quiet compare {options} --json")).ok();
+    let compared: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    for (system, name) in ["bad.run", "good.run"].iter().enumerate() {
+        let evaluated =
+            run(at, &format!("--quiet evaluate --run {name} --qrels qrels.txt --metrics map --json")).ok();
+        let evaluated: serde_json::Value = serde_json::from_str(&evaluated.stdout).unwrap();
+        let [found, expected] =
+            [&compared["systems"][system]["mean"], &evaluated["systems"][0]["means"]["map"]];
+        assert_close(found.as_f64().unwrap(), expected.as_f64().unwrap(), 1e-12, name);
+    }
+    let table = run(at, &format!("--quiet compare {options} --format markdown")).ok().stdout;
+    assert!(table.contains("| 2 | good | **1.0000** <sup>1</sup> |"), "{table}");
+    let table = run(at, &format!("--quiet compare {options} --format latex")).ok().stdout;
+    assert!(table.contains("2 & good & \\textbf{1.0000}$^{1}$ \\\\"), "{table}");
+    let refused = "compare --run good.run --run bad.run";
+    assert_refused(refused, &run(at, refused), 2, &["--qrels"]);
+}

@@ -102,8 +102,63 @@ fn boosting_on_a_cluster_knows_costs_and_forests_refuse_them() {
     assert_refused("a forest", &forest, 2, &["--costs: forests on a cluster"]);
 }
 
+/// Writes 40 rows whose gains are known: the label is 4 if f1 is above 1, plus 2 if f1 is odd, plus f2. Of n rows, a
+/// split on a term of size d gains n d^2 / 4. Also writes a file in which f1 has this cost, and f2 none.
+fn factorial(directory: &Path, cost: f64) {
+    let row = |row: usize| {
+        let (first, second) = (row % 4, row / 4 % 2);
+        format!("{},{},{first},{second}\n", row / 8, 4 * (first / 2) + 2 * (first % 2) + second)
+    };
+    let rows: String = (0..40).map(row).collect();
+    fs::write(directory.join("factorial.csv"), format!("query_id,label,f1,f2\n{rows}")).unwrap();
+    run(directory, "convert factorial.csv --output factorial --overwrite").ok();
+    fs::write(directory.join("price.csv"), format!("feature,cost\nf1,{cost}\nf2,0\n")).unwrap();
+}
+
+/// The features of the splits of each tree of a model, in the order of the nodes.
+fn features_by_tree(file: &Path) -> Vec<Vec<String>> {
+    let nodes = table_of(file);
+    let trees = nodes.column_by_name("tree").unwrap().as_primitive::<Int32Type>();
+    let features = nodes.column_by_name("feature").unwrap().as_string::<i32>();
+    let mut found: Vec<Vec<String>> = Vec::new();
+    for row in 0..nodes.num_rows() {
+        found.resize(found.len().max(trees.value(row) as usize + 1), Vec::new());
+        if features.is_valid(row) {
+            found[trees.value(row) as usize].push(features.value(row).to_owned());
+        }
+    }
+    found
+}
+
 #[test]
 fn a_feature_is_free_once_a_tree_uses_it() {
+    let room = room();
+    let used = |arguments: &str| {
+        train(room.path(), &format!("{arguments} --data factorial --costs price.csv --model m"));
+        features_by_tree(&room.path().join("m"))
+    };
+    // Stumps: f1 gains 160 and f2 gains 10. Scores move by a tenth, so f1 gains 129.6 in the second tree.
+    let stumps = "--preset planet --set learning_rate=0.1 --set max_depth=1 --set min_data_in_leaf=1 --set num_trees=4";
+    factorial(room.path(), 145.0);
+    assert_eq!(used(stumps), [["f1"]; 4], "if f1 were not free, 129.6 - 145 would lose against f2");
+    factorial(room.path(), 155.0);
+    assert_eq!(used(stumps), [["f2"]; 4], "160 - 155 loses against f2");
+    // Trees of depth 2 with f1 at the root: below it, f1 gains 20 and f2 gains 5.
+    let forest = "--preset rf --set bootstrap=false --set features_per_node=all --set max_depth=2 \
+                  --set min_data_in_leaf=1 --set num_trees=5 --set cost_batch=2";
+    factorial(room.path(), 17.0);
+    let (not_free, free) = (["f1", "f2", "f2"], ["f1", "f1", "f1"]);
+    // Not free within the tree nor in other trees of the batch, but in all later batches.
+    assert_eq!(used(forest), [not_free, not_free, free, free, free]);
+    let costs = described(room.path(), "m");
+    let so_far = |tree: usize| costs["costs"]["trees"][tree]["cumulative"].as_f64().unwrap();
+    assert_eq!([0, 1, 2, 3, 4].map(so_far), [18.0, 19.0, 20.0, 21.0, 22.0]);
+    let text = run(room.path(), "describe m").ok().stdout;
+    assert!(text.contains("cost of a document: 22") && text.contains("tree that adds costs"), "{text}");
+}
+
+#[test]
+fn costs_that_outweigh_gains_are_warned_about() {
     let room = room();
     same_rows(room.path());
     let features = described(room.path(), "one")["features"].as_array().unwrap().len() as u64;
@@ -111,15 +166,55 @@ fn a_feature_is_free_once_a_tree_uses_it() {
     let rows =
         (1..=features).map(|feature| format!("f{feature},{}\n", if feature == 1 { 0 } else { 1000000 }));
     fs::write(room.path().join("dear.csv"), format!("feature,cost\n{}", rows.collect::<String>())).unwrap();
-    let learner = "--preset planet --set num_trees=4 --set max_depth=1 --data one --costs dear.csv";
-    let ran = run(room.path(), &format!("train {learner} --model m")).ok();
-    assert!(ran.stderr.contains("costs outweigh gains"), "{}", ran.stderr);
-    let trees = table_of(&room.path().join("m"));
-    let used = trees.column_by_name("feature").unwrap().as_string::<i32>();
-    assert!(used.iter().flatten().all(|feature| feature == "f1"));
-    let costs = described(room.path(), "m");
-    assert_eq!(costs["costs"]["trees"].as_array().unwrap().len(), 4);
-    assert_eq!(costs["costs"]["cumulative"].as_f64(), Some(4.0));
+    for learner in
+        ["--preset planet --set max_depth=1", "--preset rf --set features_per_node=all --set max_depth=1"]
+    {
+        let learner = format!("{learner} --set num_trees=4 --data one --costs dear.csv");
+        let ran = run(room.path(), &format!("train {learner} --model m")).ok();
+        assert!(
+            ran.stderr.contains("costs outweigh gains: the largest gain in the first tree is"),
+            "{}",
+            ran.stderr
+        );
+        assert!(features_by_tree(&room.path().join("m")).iter().flatten().all(|feature| feature == "f1"));
+        let ran = run(room.path(), &format!("train {learner} --set cost_lambda=1e-7 --model m")).ok();
+        assert!(!ran.stderr.contains("outweigh"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn parameters_of_costs_are_keys() {
+    let room = room();
+    same_rows(room.path());
+    costs(room.path());
+    let learner = "--preset rf-point --set num_trees=10 --data many --costs costs.csv";
+    let expected = trained_bytes(room.path(), &format!("{learner} --cost-lambda 0.3 --cost-batch 3"));
+    fs::write(
+        room.path().join("train.toml"),
+        "preset = \"rf-point\"\nnum_trees = 10\ncost_lambda = 0.3\ncost_batch = 3\n",
+    )
+    .unwrap();
+    for same in [
+        format!("{learner} --set cost_lambda=0.3 --set cost_batch=3"),
+        "--config train.toml --data many --costs costs.csv".to_owned(),
+        "--config train.toml --data many --costs costs.csv --set cost_lambda=7 --cost-lambda 0.3".to_owned(),
+    ] {
+        assert!(trained_bytes(room.path(), &same) == expected, "{same}");
+    }
+    // The values are recorded, also those that nobody set.
+    let configuration = |arguments: &str| {
+        train(room.path(), &format!("{arguments} --data many --model m"));
+        described(room.path(), "m")["configuration"].as_str().unwrap().to_owned()
+    };
+    let of_forest = configuration("--preset rf-point --set num_trees=2 --costs costs.csv");
+    assert!(of_forest.contains("\ncost_lambda = 1.0\ncost_batch = 8\n"), "{of_forest}");
+    let of_boosting =
+        configuration("--preset planet --set num_trees=2 --costs costs.csv --set cost_lambda=0.5");
+    assert!(
+        of_boosting.contains("\ncost_lambda = 0.5\n") && !of_boosting.contains("cost_batch"),
+        "{of_boosting}"
+    );
+    assert!(!configuration("--preset planet --set num_trees=2").contains("cost_"));
 }
 
 #[test]
@@ -146,8 +241,24 @@ fn bad_costs_are_refused() {
         (with("repeated.csv", ""), "feature f1 is listed twice"),
         (with("words.csv", ""), "the cost \"dear\" is not a number"),
         (with("wrong.toml", ""), "wrong.toml: unknown field `prices`"),
-        (with("costs.csv", "--cost-lambda=-1"), "--cost-lambda -1"),
-        (with("costs.csv", "--cost-batch 0"), "--cost-batch 0"),
+        (
+            with("costs.csv", "--cost-lambda=-1"),
+            "--cost-lambda: cost_lambda = -1: expected auto or a number from 0",
+        ),
+        (with("costs.csv", "--set cost_lambda=nan"), "cost_lambda=nan: expected auto or a number from 0"),
+        (
+            with("costs.csv", "--preset rf --cost-batch 0"),
+            "--cost-batch: cost_batch = 0: expected auto or a whole number from 1",
+        ),
+        (
+            with("costs.csv", "--set cost_batch=3"),
+            "cost_batch=3: boosted trees know all earlier trees, so they have no batches",
+        ),
+        ("--data one --set cost_lambda=1".to_owned(), "cost_lambda = 1: the features have no costs"),
+        (
+            "--preset rf --data one --set cost_batch=4".to_owned(),
+            "cost_batch = 4: the features have no costs",
+        ),
         (with("costs.csv", "--preset rf-list"), "--costs: listwise trees do not know costs"),
         (
             with("costs.csv", "--set runs=2 --set bagging_fraction=0.5"),
@@ -223,6 +334,19 @@ fn curves_agree_with_predictions_and_evaluations() {
 fn undefined_areas_are_said() {
     let room = room();
     same_rows(room.path());
+    let ran = run(
+        room.path(),
+        "train --preset planet --set num_trees=2 --set metric=auc_pooled,auc,ndcg@10 --set convention=relevant=99 \
+         --data many --valid vali --model m --rounds rounds",
+    )
+    .ok();
+    for said in [
+        "warning: auc_pooled of valid is NaN in the log: it needs both relevant and irrelevant documents",
+        "warning: auc of valid is NaN in the log: no query has both relevant and irrelevant documents",
+    ] {
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("ndcg@10 of valid"), "{}", ran.stderr);
     costs(room.path());
     train(room.path(), "--preset planet --set num_trees=3 --data many --model m");
     predict(room.path(), "m", "vali");
@@ -231,7 +355,8 @@ fn undefined_areas_are_said() {
         "cost --model m --data vali --costs costs.csv --metrics auc --convention mohan-cost,relevant=99 --output c.parquet",
     )
     .ok();
-    assert!(ran.stdout.contains("undefined") && ran.stderr.contains("auc (auc_pooled) is undefined"));
+    assert!(ran.stdout.contains("undefined"));
+    assert!(ran.stderr.contains("auc (auc_pooled) is undefined: it needs both"), "{}", ran.stderr);
     run(room.path(), "predict --model m --data vali --output p.parquet").ok();
     let ran =
         run(room.path(), "evaluate --predictions p.parquet --metrics auc_pooled --convention relevant=99")

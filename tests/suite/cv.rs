@@ -585,7 +585,7 @@ fn misuse_is_reported_before_any_work() {
         ("--data data --folds 9", 2, &["9 folds, but data has only 8 queries", "lower --folds"]),
         ("--data data other data --folds 5", 2, &["--folds 5, but 3 datasets are given"]),
         ("--data data other data", 1, &["query \"0\" is also in data", "without common queries"]),
-        ("--data nowhere", 1, &["nowhere: not a planetree dataset"]),
+        ("--data nowhere", 1, &["nowhere: no such file or directory"]),
         ("--data data --metrics ndgc@10", 2, &["unknown metric \"ndgc@10\"", "did you mean ndcg"]),
         ("--data data --set metric=xyz", 2, &["unknown metric \"xyz\""]),
         ("--data data --set num_treees=3", 2, &["unknown parameter \"num_treees\"", "num_trees"]),

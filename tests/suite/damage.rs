@@ -3,7 +3,7 @@
 use crate::support::*;
 use planetree::dataset::DatasetReader;
 use planetree::random::Stream;
-use planetree::storage::{Access, Location};
+use planetree::storage::{Access, Location, digest_of};
 use std::fs;
 
 #[test]
@@ -65,4 +65,63 @@ fn damaged_missing_and_truncated_files_are_named() {
     expect_error("describe out", "the file is truncated");
     fs::remove_file(dataset.join(&name)).unwrap();
     expect_error("describe out", "the file is missing");
+}
+
+#[test]
+fn numbers_of_a_manifest_are_compared_with_the_files() {
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(30, 10)).unwrap();
+    run(room.path(), "convert in.txt --output data").ok();
+    let file = room.path().join("data/_manifest.json");
+    let intact = fs::read_to_string(&file).unwrap();
+    let (body, _) = intact.rsplit_once(",\n  \"xxh3\": \"").unwrap();
+    for (rows, problem) in [
+        (301, "damaged: its numbers of rows differ from those of the manifest"),
+        (1 << 20, "damaged: its numbers of rows differ from those of the manifest"),
+        (1 << 32, "invalid manifest: a row group of"),
+        (u64::MAX, "invalid manifest: a row group of"),
+    ] {
+        let body = body.replace("\"rows\": 300,", &format!("\"rows\": {rows},"));
+        let digest = digest_of(format!("{body}\n}}").as_bytes());
+        fs::write(&file, format!("{body},\n  \"xxh3\": \"{digest}\"\n}}\n")).unwrap();
+        for arguments in ["describe data", "train --data data --model m --set num_trees=1"] {
+            let (stderr, peak) = peak_of(room.path(), arguments);
+            assert!(stderr.contains(problem), "{arguments}: {rows}: {stderr}");
+            assert!(peak < 300, "{arguments}: {rows}: {peak} MiB");
+        }
+    }
+}
+
+#[test]
+fn checksums_of_pages_in_parquet_files_of_others_are_verified() {
+    let room = room();
+    let Some(python) = python() else { return };
+    let script = "import pyarrow as pa, pyarrow.parquet as pq\n\
+                  rows = range(3000)\n\
+                  table = pa.table({'query_id': [f'q{row // 10}' for row in rows], 'label': [row % 3 for row in rows], 'f1': [row * 0.5 for row in rows]})\n\
+                  pq.write_table(table, 'in.parquet', write_page_checksum=True, data_page_size=4096, compression='zstd')\n";
+    let mut command = std::process::Command::new(python);
+    assert!(command.current_dir(room.path()).args(["-c", script]).status().unwrap().success());
+    run(room.path(), "convert in.parquet --output whole").ok();
+    let intact = fs::read(room.path().join("in.parquet")).unwrap();
+    let mut draw = Stream::new(&[77]);
+    let mut refused = 0;
+    for case in 0..60 {
+        let mut bytes = intact.clone();
+        let place = 4 + (draw.bits() % (intact.len() as u64 * 3 / 4)) as usize;
+        bytes[place] ^= (draw.bits() % 255 + 1) as u8;
+        fs::write(room.path().join("in.parquet"), &bytes).unwrap();
+        let ran = run(room.path(), &format!("convert in.parquet --output out{case}"));
+        if ran.code == 0 {
+            // Bytes of a header that mean nothing to a reader, such as statistics.
+            assert!(
+                rows_of(&room.path().join(format!("out{case}"))) == rows_of(&room.path().join("whole")),
+                "byte {place}"
+            );
+            continue;
+        }
+        let stderr = ran.failed().stderr;
+        refused += usize::from(stderr.contains("does not match its checksum"));
+    }
+    assert!(refused > 30, "{refused} of 60 were refused by their checksum");
 }

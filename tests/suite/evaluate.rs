@@ -130,7 +130,7 @@ fn results_do_not_depend_on_order_threads_memory_or_writer() {
         ("foreign", "--threads 2"),
         ("shuffled", "--threads 1"),
         ("shuffled", "--threads 3"),
-        ("foreign-shuffled", "--threads 2 --memory-limit 8MiB"),
+        ("foreign-shuffled", "--threads 2 --memory-limit 96MiB"),
     ] {
         let report = evaluated(at, &format!("--predictions {name} {options} --output other {metrics}"));
         assert_eq!(systems(&report), systems(&first), "{name} {options}");
@@ -263,7 +263,7 @@ fn trec_runs_round_trip() {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_by_key(|line| line.bytes().map(u64::from).sum::<u64>() % 97);
     fs::write(at.join("scrambled.run"), lines.join("\n")).unwrap();
-    let scrambled = evaluated(at, "--run scrambled.run --qrels all.qrels --memory-limit 8MiB");
+    let scrambled = evaluated(at, "--run scrambled.run --qrels all.qrels --memory-limit 96MiB");
     assert_eq!(scrambled["systems"][0]["metrics"], back["systems"][0]["metrics"]);
     // Half of the ranked documents are judged, and some that were not ranked.
     if check(at, "qrels p.parquet half.qrels").is_none() {
@@ -416,7 +416,7 @@ fn invalid_predictions_are_rejected_with_their_position() {
         ("--predictions good --convention letor5", "unknown convention"),
         ("--predictions good --complete", "--complete requires judgments"),
         ("--scores good", "--data"),
-        ("", "--predictions"),
+        ("", "<[NAME=]FILE>..."),
     ] {
         let ran = run(at, &format!("evaluate {arguments}"));
         assert!(ran.code == 2 && ran.stderr.contains(part), "{arguments}: {}", ran.stderr);

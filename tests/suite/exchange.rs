@@ -68,7 +68,7 @@ fn check_export(directory: &Path, model: &str, data: &str) {
 fn models_with_every_treatment_of_missing_values_are_exported() {
     let room = room();
     dataset(room.path(), "data", &graded(5, 60, 20), "");
-    for missing in ["zero", "one", "mean", "median", "learned"] {
+    for missing in ["zero", "one", "mean", "median", "learned", "low", "high", "branch"] {
         let settings = format!("--set num_trees=40 --set missing={missing} --set min_data_in_leaf=5");
         train(room.path(), &format!("--data data --model m --preset lambdamart {settings}"));
         check_export(room.path(), "m", "data");
@@ -199,7 +199,7 @@ fn usage_errors_and_failures_have_different_exit_codes() {
     std::fs::write(room.path().join("text"), "tree\nversion=v4\n").unwrap();
     let ran = run(room.path(), "import text --output m").failed();
     assert!(ran.stderr.contains("text: truncated"), "{}", ran.stderr);
-    assert_eq!(run(room.path(), "import text --format onnx --output m").code, 2);
+    assert_eq!(run(room.path(), "import text --format vespa --output m").code, 2);
     assert_eq!(run(room.path(), "export text --output m").code, 2);
     let ran = run(room.path(), "export text --format json --output m").failed();
     assert!(ran.stderr.contains("help:"), "{}", ran.stderr);

@@ -53,19 +53,47 @@ fn neither_threads_nor_partitions_change_the_log_or_the_out_of_bag_scores() {
     }
 }
 
+/// The rows of a node are listed for as many features at a time as the limit allows.
+#[test]
+fn all_values_of_all_features_stay_within_the_memory_limit() {
+    let room = room();
+    run(room.path(), "sample --shape mslr --rows 60000 --output text").ok();
+    run(room.path(), "convert text/train.txt --output data --partition-rows 4000").ok();
+    let settings = "train --preset rf --set candidates=exact --set features_per_node=all --set max_depth=3 \
+                    --set num_trees=2 --threads 2 --data data";
+    let (stderr, free) = peak_of(room.path(), &format!("--quiet {settings} --model free"));
+    assert_eq!(stderr, "");
+    let limit = 160;
+    let (stderr, peak) =
+        peak_of(room.path(), &format!("--quiet {settings} --model limited --memory-limit {limit}MiB"));
+    assert_eq!(stderr, "");
+    assert!(peak <= limit && 4 * peak <= 3 * free, "{peak} MiB, {free} MiB without a limit");
+    assert_same_bytes(room.path(), "limited", "free", "with a memory limit");
+}
+
 #[test]
 fn binned_data_on_disk_do_not_change_a_byte() {
     let room = room();
     mslr_dataset(room.path());
-    for variant in [
-        "--preset rf-point",
-        "--preset rf --set missing=learned --set min_data_in_leaf=2",
-        "--preset rf-rand --set max_bin=0",
-        "--preset rf-point --set candidates=exact --set max_depth=5",
-    ] {
+    for variant in ["--preset rf-point", "--preset rf --set missing=learned --set min_data_in_leaf=2"] {
         let arguments = format!("{variant} --data data --set num_trees=3");
         assert_same_outputs_from_disk(room.path(), &arguments, &[("--oob", "o")]);
         std::fs::remove_dir_all(room.path().join("data.bins")).unwrap();
+    }
+}
+
+#[test]
+fn all_values_within_the_smallest_memory_limit_do_not_change_a_byte() {
+    let room = room();
+    mslr_dataset(room.path());
+    for variant in
+        ["--preset rf-rand --set max_bin=0", "--preset rf-point --set candidates=exact --set max_depth=5"]
+    {
+        let arguments = format!("{variant} --data data --set num_trees=3");
+        train(room.path(), &format!("{arguments} --model free"));
+        let limit = least_memory(room.path(), &arguments);
+        train(room.path(), &format!("{arguments} --model limited --memory-limit {limit}MiB"));
+        assert_same_bytes(room.path(), "limited", "free", variant);
     }
 }
 

@@ -574,7 +574,7 @@ fn features_that_look_like_identifiers_cause_a_warning() {
         ),
     );
     let ran = run(temporary.path(), "convert ids.csv --output ids").ok();
-    let warning = "WARN product_id, url, n look like identifiers, which a model can memorise; skip them with --ignore-columns product_id,url,n\n";
+    let warning = "warning: product_id, url, n look like identifiers, which a model can memorise; skip them with --ignore-columns product_id,url,n\n";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     let ran = run(temporary.path(), "convert ids.csv --output left --ignore-columns product_id,url,n").ok();
     assert!(!ran.stderr.contains("identifier"), "{}", ran.stderr);

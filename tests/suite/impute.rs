@@ -130,6 +130,11 @@ fn odd_data_and_options() {
         ("--data data --tolerance -1 --output o", 2, "error: "),
         ("--data data --tolerance nan --output o", 2, "expected a number from 0"),
         ("--data data --set ensemble=boost --output o", 2, "error: "),
+        (
+            "--data data --set bootstrap=false --output o",
+            2,
+            "set bootstrap=true, or a bagging_fraction below 1",
+        ),
     ] {
         let arguments = format!("impute {arguments}");
         assert_refused(&arguments, &run(room.path(), &arguments), code, &[message]);

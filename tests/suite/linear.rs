@@ -8,7 +8,7 @@ use arrow::datatypes::Float64Type;
 use std::fs;
 
 /// Every loss, normalisation and way to handle missing values.
-const VARIANTS: [&str; 9] = [
+const VARIANTS: [&str; 10] = [
     "--preset linear",
     "--preset linear --set normalise_features=z --set missing=mean",
     "--preset linear --set normalise_features=none --set lambda_l2=3",
@@ -16,6 +16,7 @@ const VARIANTS: [&str; 9] = [
     "--preset logistic --set normalise_features=minmax --set missing=learned --set relevant_from=3",
     "--preset logistic --set normalise_features=none --set missing=median --set lambda_l2=0.1",
     "--preset svm --set svm_c=3 --set relevant_from=2",
+    "--preset svm --set svm_c=3 --set relevant_from=3 --set undersample=1 --set normalise_features=z",
     "--preset ranksvm",
     "--preset ranksvm --set normalise_features=z --set missing=mean --set svm_c=20",
 ];
@@ -248,6 +249,15 @@ fn bad_input_is_refused() {
             ("--preset ranksvm --data same --set svm_c=1", "every label is 2"),
             ("--preset ranksvm --data real", "svm_c = auto: there is no validation set to choose it on"),
             ("--preset ranksvm --data real --set svm_c=0", "expected auto, or a number above 0"),
+            (
+                "--preset ranksvm --data real --set svm_c=1 --set svm_tolerance=0",
+                "expected a number above 0, at most 1",
+            ),
+            (
+                "--preset ranksvm --data real --set svm_c=1 --set undersample=1",
+                "a ranking SVM does not use undersample",
+            ),
+            ("--preset svm --data real --set svm_c=1 --set undersample=-1", "expected a number from 0"),
             (
                 "--preset svm --data real --set svm_c=1 --set relevant_from=100",
                 "no label is at least relevant_from = 100",

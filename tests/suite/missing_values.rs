@@ -82,7 +82,10 @@ fn linear_models_need_a_number() {
     dataset(room.path(), "data", &graded(73, 10, 5), "");
     assert_trainings_refused(
         room.path(),
-        &[("--preset linear --data data --set missing=low", "missing=low and missing=high are for trees")],
+        &[(
+            "--preset linear --data data --set missing=low",
+            "missing=low, missing=high and missing=branch are for trees",
+        )],
     );
 }
 
@@ -139,7 +142,7 @@ fn examples_of_the_manual_run() {
         std::os::unix::fs::symlink(Path::new(ROOT).join(folder), room.path().join(folder)).unwrap();
     }
     run(room.path(), "convert sample_data/train.txt --output train").ok();
-    assert_eq!(run_manual(room.path(), "missing.md"), 7);
+    assert_eq!(run_manual(room.path(), "missing.md"), 8);
 }
 
 #[cfg(feature = "cluster")]

@@ -59,7 +59,11 @@ const SHIPPED: [(&str, &str, &[&str]); 20] = [
         "--set trees=4 --set stop_after=2",
         &["M1", "M8", "M12", "blend", "unit_variance", "equal weights", "Holm"],
     ),
-    ("papers/thesis_cost", "--set trees=6 --set forest_trees=6 --set every=3", &["prec@5", "tree cost"]),
+    (
+        "papers/thesis_cost",
+        "--set trees=6 --set forest_trees=6 --set every=3",
+        &["prec@5", "tree cost", "p@5"],
+    ),
     (
         "papers/thesis_missing",
         "--set trees=3 --set filling_trees=3 --set sweeps=1",
@@ -68,12 +72,12 @@ const SHIPPED: [(&str, &str, &[&str]); 20] = [
     (
         "papers/thesis_transfer",
         "--set trees=3 --set forest_trees=5 --set shares=1,50",
-        &["baseline", "top-1", "top-50", "with-score", "with-cumulative", "err"],
+        &["baseline", "top-1", "top-50", "with-score", "with-cumulative", "with-all", "err"],
     ),
 ];
 
 /// The titles of charts in the reports of some pipelines.
-const CHARTS: [(&str, &str); 13] = [
+const CHARTS: [(&str, &str); 15] = [
     ("bins_sensitivity", "ndcg@10 by bins"),
     ("bins_sensitivity", "rmse by bins"),
     ("forest_comparison", "Difference of the mean ndcg@10"),
@@ -87,6 +91,8 @@ const CHARTS: [(&str, &str); 13] = [
     ("forest_subsample", "ndcg@10 by query_fraction"),
     ("pgbrt_vs_exact", "err by depth"),
     ("pgbrt_vs_exact", "ndcg@10 by depth"),
+    ("thesis_cost", "prec@5 against cost"),
+    ("thesis_cost", "Cost by tree of forest-1"),
 ];
 
 #[test]

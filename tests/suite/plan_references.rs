@@ -43,6 +43,15 @@ fn classes_are_as_good_as_binary_forests_of_scikit_learn() {
     compare("ordinal", "data/MQ2008", settings, 0);
 }
 
+/// LightGBM's `multiclass` has the same loss, Newton steps and trees; bins and seeds differ.
+#[test]
+fn classes_of_a_softmax_are_as_good_as_lightgbms() {
+    let settings = "--preset mcrank --set num_trees=60 --set num_leaves=8 --set split_by=newton \
+                    --set base_score=auto --set bagging_fraction=0.7";
+    compare("softmax", "data/MSLR-sample", settings, 60);
+    compare("softmax", "data/MQ2008", settings, 60);
+}
+
 #[test]
 fn initialised_boosting_is_as_good_as_lightgbm_on_a_forest_of_scikit_learn() {
     let settings = "--preset igbrt --set stage.1.num_trees=60 --set stage.2.num_trees=40";

@@ -3,7 +3,7 @@
     plans.py KIND TRAIN TEST TREES BOOSTED SEEDS
 
 KIND: ordinal (one RandomForestClassifier of "label at most c" per grade c below the highest; the score is the expected
-grade), igbrt (a RandomForestRegressor, then LightGBM on what it leaves unexplained, by init_score). TREES are those of
+grade), softmax (LightGBM's multiclass; the score is the expected grade), igbrt (a RandomForestRegressor, then LightGBM on what it leaves unexplained, by init_score). TREES are those of
 the forest, BOOSTED those of LightGBM. Files and NDCG as in forest.py.
 """
 import sys
@@ -20,6 +20,16 @@ def ordinal(x, y, tx, trees, _boosted, seed):
         forest = RandomForestClassifier(n_estimators=trees, max_features=0.1, n_jobs=2, random_state=seed)
         score -= forest.fit(x, y <= grade).predict_proba(tx)[:, 1]
     return score
+
+
+def softmax(x, y, tx, _trees, boosted, seed):
+    import lightgbm
+
+    grades, classes = np.unique(y, return_inverse=True)
+    settings = dict(objective="multiclass", num_class=len(grades), learning_rate=0.1, num_leaves=8, min_data_in_leaf=20,
+                    min_sum_hessian_in_leaf=0, bagging_fraction=0.7, bagging_freq=1, num_threads=2, verbose=-1, seed=seed)
+    trained = lightgbm.train(settings, lightgbm.Dataset(x, classes), num_boost_round=boosted)
+    return trained.predict(tx) @ grades
 
 
 def igbrt(x, y, tx, trees, boosted, seed):

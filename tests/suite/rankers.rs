@@ -52,6 +52,20 @@ fn a_resumed_training_has_the_same_bytes() {
     assert_resumes_with_the_same_log(room.path(), "--preset rankboost --data many --valid vali");
 }
 
+/// AdaRank selects other features if it forgets the last ones, and Coordinate Ascent other weights if it forgets the best
+/// restart; unit tests stop them after every round.
+#[test]
+fn killed_rankers_end_in_the_same_bytes() {
+    let room = room();
+    dataset(room.path(), "data", &graded(36, 60, 15), "");
+    for arguments in [
+        "--preset adarank --data data --set tolerance=1 --set max_repeats=2 --set num_trees=150",
+        "--preset coordinate-ascent --data data --set num_trees=12",
+    ] {
+        killed_and_resumed(room.path(), arguments, 2);
+    }
+}
+
 #[cfg(feature = "cluster")]
 #[test]
 fn a_cluster_trains_the_same_bytes() {

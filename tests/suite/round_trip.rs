@@ -83,7 +83,7 @@ proptest! {
 }
 
 fn decoder(lenient: bool) -> LetorDecoder {
-    LetorDecoder { index_base: 1, max_features: 10_000, lenient, query_in_line: true }
+    LetorDecoder { index_base: 1, max_features: 10_000, lenient, query_in_line: true, unlabelled: false }
 }
 
 fn decode(decoder: &LetorDecoder, text: &[u8]) -> Option<Block> {

@@ -3,6 +3,7 @@
 use crate::support::object_stores::*;
 use crate::support::*;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_bucket_is_read_and_written_like_a_directory() {
@@ -268,4 +269,68 @@ fn a_cross_validation_in_a_bucket_has_the_same_files() {
         again.stderr
     );
     assert_eq!(objects(server.port, "cv"), before);
+}
+
+#[test]
+fn a_silent_endpoint_is_named_and_given_up_at_the_deadline() {
+    let room = room();
+    let (port, _received) = hostile_server(|_| std::thread::sleep(Duration::from_secs(600)));
+    let begun = Instant::now();
+    let ran = run_with(room.path(), "describe s3://bucket/data --deadline 12s", &environment(port)).failed();
+    let seconds = begun.elapsed().as_secs_f64();
+    assert!((11.0..30.0).contains(&seconds), "{seconds} s");
+    assert!(ran.stderr.contains(&format!("no answer from 127.0.0.1:{port} yet")), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no answer from the server within 12 s\n  help: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--deadline"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_refused_connection_fails_at_once_with_its_cause() {
+    let room = room();
+    std::fs::write(room.path().join("in.txt"), some_text(3, 3)).unwrap();
+    let port = free_port();
+    for arguments in ["describe s3://bucket/data", "convert in.txt --output s3://bucket/out"] {
+        let begun = Instant::now();
+        let ran = run_with(room.path(), arguments, &environment(port)).failed();
+        assert!(begun.elapsed() < Duration::from_secs(8), "{arguments}: {:?}", begun.elapsed());
+        let cause = format!("connection refused: 127.0.0.1:{port}\n  help: start the server");
+        assert!(ran.stderr.contains(&cause), "{arguments}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_redirect_to_another_host_gets_no_credentials() {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static OTHER: AtomicU16 = AtomicU16::new(0);
+    let room = room();
+    let (other, leaked) = hostile_server(|stream| reply(stream, "200 OK", b"taken"));
+    OTHER.store(other, Ordering::SeqCst);
+    let (port, _received) = hostile_server(|stream| {
+        // Another name of the same machine is another host.
+        let head = format!(
+            "307 Temporary Redirect\r\nLocation: http://localhost:{}/bucket/data",
+            OTHER.load(Ordering::SeqCst)
+        );
+        reply(stream, &head, b"");
+    });
+    let mut variables = environment(port);
+    variables.push(("AWS_SESSION_TOKEN".to_owned(), "sentinel-token-1".to_owned()));
+    let ran = run_with(room.path(), "describe s3://bucket/data --deadline 5s", &variables).failed();
+    let words = "refused redirect to another host: localhost, because the request carries credentials";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    assert!(leaked.try_recv().is_err(), "the other host received a request");
+}
+
+#[test]
+fn an_answer_that_takes_long_to_parse_is_refused() {
+    let room = room();
+    let (port, _received) = hostile_server(|stream| {
+        let attributes: String = (0..200_000).map(|number| format!("a{number}='' ")).collect();
+        let body = format!("<?xml version='1.0'?><ListBucketResult {attributes}></ListBucketResult>");
+        reply(stream, "200 OK\r\nContent-Type: application/xml", body.as_bytes());
+    });
+    let begun = Instant::now();
+    let ran = run_with(room.path(), "convert s3://bucket/in/ --output out", &environment(port)).failed();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(ran.stderr.contains(&format!("refused answer from 127.0.0.1:{port}")), "{}", ran.stderr);
 }

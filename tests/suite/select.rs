@@ -154,6 +154,11 @@ fn only_common_features_are_used() {
             1,
             "no common feature",
         ),
+        (
+            "train --preset mart --data a --data b --model o".to_owned(),
+            1,
+            "pass --common-features to use only the features that all datasets have",
+        ),
         ("convert a --common-features x --output o".to_owned(), 2, "no common feature"),
         ("convert a.csv b.csv - --common-features x --output o".to_owned(), 2, "standard input"),
         (format!("select --source a --like b --share 0 {QUICK} --output o"), 2, "above 0 and at most 100"),
@@ -177,7 +182,21 @@ fn only_common_features_are_used() {
         assert_refused(&arguments, &run(room.path(), &arguments), code, &[message]);
         assert!(!room.path().join("o").exists(), "{arguments}");
     }
-    run(room.path(), &format!("select --source a --like b --share 50 {QUICK} --output out --overwrite")).ok();
+    // Datasets of an earlier selection that this one does not replace are removed; others stay.
+    let select = format!("select --source a --like b {QUICK} --output out --overwrite");
+    run(room.path(), &format!("{select} --share 20,50 --as-weights")).ok();
+    run(room.path(), "convert a.csv --output out/top-mine").ok();
+    let refused = run(
+        room.path(),
+        &format!("select --source out/top-20 --like b --share 50 {QUICK} --output out --overwrite"),
+    );
+    assert_refused("an older dataset", &refused, 2, &["top-20 is both an input and an output"]);
+    run(room.path(), &format!("{select} --share 50")).ok();
+    for (name, stays) in
+        [("like", true), ("top-50", true), ("top-mine", true), ("top-20", false), ("weighted", false)]
+    {
+        assert_eq!(room.path().join("out").join(name).exists(), stays, "{name}");
+    }
 }
 
 /// A table of 200 rows in 20 queries.

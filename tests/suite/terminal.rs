@@ -132,7 +132,16 @@ fn shells_accept_the_completions() {
     let output = Command::new("bash").args(["-c", script]).current_dir(room.path()).output().unwrap();
     let replies = String::from_utf8(output.stdout).unwrap();
     let replies: Vec<&str> = replies.lines().collect();
-    assert_eq!(replies, ["train", "--preset", "lightgbm xgboost json"], "{:?}", output.stderr);
+    assert_eq!(
+        replies,
+        [
+            "train",
+            "--preset",
+            "lightgbm xgboost json ranklib solr elasticsearch-ltr opensearch-ltr elastic vespa onnx treelite pmml"
+        ],
+        "{:?}",
+        output.stderr
+    );
 }
 
 #[test]

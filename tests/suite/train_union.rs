@@ -143,7 +143,10 @@ fn incompatible_datasets_are_refused() {
     refused("--data a --data weighted-b", &["a: no weights, but weighted-b has weights"]);
     fs::write(room.path().join("x.csv"), "query_id,label,weight,x\n900,1,1,2\n901,0,1,3\n").unwrap();
     run(room.path(), "convert x.csv --output x").ok();
-    refused("--data weighted-a --data x", &["lacks", "features: x"]);
+    refused(
+        "--data weighted-a --data x",
+        &["lacks 1 of the 15 features of all datasets together: x", "--common-features"],
+    );
     for (name, words) in [("one", ["red", "blue"]), ("two", ["3", "4"])] {
         let query = if name == "one" { 1 } else { 2 };
         let text = format!("query_id,label,colour\n{query},1,{}\n{query},0,{}\n", words[0], words[1]);
@@ -154,5 +157,5 @@ fn incompatible_datasets_are_refused() {
         "--data one --data two",
         &["two: colour is numeric here, but categorical in one", "--categorical colour"],
     );
-    refused("--data a --data nowhere", &["nowhere: not a planetree dataset"]);
+    refused("--data a --data nowhere", &["nowhere: no such file or directory"]);
 }

@@ -2,8 +2,11 @@
 
 use super::processes::{Server, free_port};
 use super::tools::{python, shared, skipped};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
 
 /// The secret key of all test servers, which must never be printed.
 pub const SECRET: &str = "sentinel-secret-5f1c";
@@ -129,4 +132,34 @@ pub fn object_names(port: u16, prefix: &str) -> Vec<String> {
 /// Uploads a file into the bucket.
 pub fn put(port: u16, file: &Path, key: &str) {
     with_client(port, &format!("s3.upload_file('{}', 'bucket', '{key}')", file.display()));
+}
+
+/// What a hostile server does with a connection after it has read a request.
+pub type Answer = fn(&mut TcpStream);
+
+/// Starts a server on the loopback interface that treats every connection in the same way. Returns its port, and the
+/// requests that it receives.
+pub fn hostile_server(answer: Answer) -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, received) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                let mut request = vec![0; 1 << 16];
+                let count = stream.read(&mut request).unwrap_or(0);
+                let _ = sender.send(String::from_utf8_lossy(&request[..count]).into_owned());
+                answer(&mut stream);
+            });
+        }
+    });
+    (port, received)
+}
+
+/// Answers a request with a status line with headers, and a body.
+pub fn reply(stream: &mut TcpStream, head: &str, body: &[u8]) {
+    let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let _ = stream.write_all(body);
 }

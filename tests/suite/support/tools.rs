@@ -84,7 +84,7 @@ pub fn reference_script(directory: &Path, script: &str, arguments: &str) -> Opti
 }
 
 /// Runs lines of Python in a directory; false without Python.
-#[cfg(feature = "cluster")]
+#[allow(dead_code, reason = "only tests of the cluster use it, and this file is part of two test programs")]
 pub fn run_python(directory: &Path, script: &str) -> bool {
     let Some(python) = python() else { return false };
     let output = Command::new(python).current_dir(directory).args(["-c", script]).output().unwrap();

@@ -1,0 +1,150 @@
+//! Injects faults into everything that the program reads, writes and connects to, and counts how it ends: refused with
+//! an error, survived with the right result, or one of the outcomes that must not occur. `make torture` runs many cases
+//! until a deadline and prints a table; `make test` runs a few of each kind. The cases follow from a seed.
+
+mod damage;
+mod endpoints;
+mod memory;
+mod races;
+mod system;
+
+use crate::support::*;
+use planetree::random::Stream;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a case ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// An error with a message.
+    Refused,
+    /// The right result.
+    Survived,
+    /// A wrong result, an exceeded limit or a leaked secret, without an error.
+    Silent,
+    /// A panic, a signal, an internal error, or no end.
+    Panicked,
+    /// An incomplete output, or leftovers that prevent the next run.
+    Partial,
+}
+
+/// A run of cases: how many, how long, and what happened.
+pub(super) struct Torture {
+    seed: u64,
+    /// Number of cases of each kind.
+    pub cases: usize,
+    until: Instant,
+    kinds: Vec<(String, [u64; 5])>,
+    faults: Vec<String>,
+}
+
+impl Torture {
+    fn new(seed: u64, cases: usize, seconds: u64) -> Self {
+        let until = Instant::now() + Duration::from_secs(seconds);
+        Torture { seed, cases, until, kinds: Vec::new(), faults: Vec::new() }
+    }
+
+    /// Random numbers for a kind of case.
+    pub(super) fn draw(&self, kind: &str) -> Stream {
+        let name = kind.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Stream::new(&[self.seed, name])
+    }
+
+    /// Whether there is time for another case.
+    pub(super) fn has_time(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    /// Counts a case.
+    pub(super) fn count(&mut self, kind: &str, outcome: Outcome, what: impl FnOnce() -> String) {
+        let place = self.kinds.iter().position(|(name, _)| name == kind).unwrap_or_else(|| {
+            self.kinds.push((kind.to_owned(), [0; 5]));
+            self.kinds.len() - 1
+        });
+        self.kinds[place].1[outcome as usize] += 1;
+        if !matches!(outcome, Outcome::Refused | Outcome::Survived) {
+            self.faults.push(format!("{kind}: {outcome:?}: {}", what()));
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!(
+            "seed {}\n{:<34}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}\n",
+            self.seed, "kind", "injected", "refused", "survived", "silent", "panics", "partial"
+        );
+        let mut row = |name: &str, counts: &[u64; 5]| {
+            let injected: u64 = counts.iter().sum();
+            let [refused, survived, silent, panics, partial] = counts;
+            writeln!(
+                text,
+                "{name:<34}{injected:>9}{refused:>9}{survived:>9}{silent:>8}{panics:>8}{partial:>9}"
+            )
+            .unwrap();
+        };
+        let mut all = [0; 5];
+        for (name, counts) in &self.kinds {
+            row(name, counts);
+            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+        row("all", &all);
+        text
+    }
+
+    fn run(mut self) {
+        damage::inject(&mut self);
+        system::inject(&mut self);
+        races::inject(&mut self);
+        endpoints::inject(&mut self);
+        memory::inject(&mut self);
+        println!("{}", self.table());
+        assert!(self.faults.is_empty(), "{}\n{}", self.table(), self.faults.join("\n"));
+        assert!(self.kinds.iter().map(|(_, counts)| counts.iter().sum::<u64>()).sum::<u64>() > 100);
+    }
+}
+
+/// Runs the program with a time limit. A run that does not end has the exit code of a killed process.
+pub(super) fn run_words(directory: &Path, words: &[&str], environment: &[(String, String)]) -> Ran {
+    let mut limited = Command::new("timeout");
+    let program = command(directory, "");
+    limited.current_dir(directory).args(["-s", "KILL", "60", BINARY]).args(words).stdin(Stdio::null());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    Ran::of(limited.envs(environment.iter().cloned()).output().unwrap())
+}
+
+/// How a run ended, if any result is right.
+pub(super) fn outcome_of(ran: &Ran) -> Outcome {
+    match ran.code {
+        _ if ran.stderr.contains("panicked") || ran.stderr.contains("internal error") => Outcome::Panicked,
+        0 => Outcome::Survived,
+        1 | 2 if ran.stderr.contains("error: ") => Outcome::Refused,
+        _ => Outcome::Panicked,
+    }
+}
+
+/// The end of a run in a few words, for the list of faults.
+pub(super) fn ending(ran: &Ran) -> String {
+    let start: String = ran.stderr.chars().take(400).collect();
+    format!("exit code {}: {start}", ran.code)
+}
+
+#[test]
+fn a_few_faults_of_each_kind_are_survived_or_refused() {
+    Torture::new(1, 6, 120).run();
+}
+
+/// `make torture`. `TORTURE_SEED` selects the cases, `TORTURE_SECONDS` bounds the time.
+#[test]
+#[ignore = "takes up to half an hour"]
+fn many_faults_of_each_kind_are_survived_or_refused() {
+    let number = |name: &str, otherwise: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+    };
+    Torture::new(number("TORTURE_SEED", 1), 400, number("TORTURE_SECONDS", 1500)).run();
+}
