@@ -12,7 +12,13 @@ fn main() {
         return;
     };
     let text = std::fs::read(path).expect("a readable file");
-    let decoder = LetorDecoder { index_base: 1, max_features: 10_000, lenient: false, query_in_line: true };
+    let decoder = LetorDecoder {
+        index_base: 1,
+        max_features: 10_000,
+        lenient: false,
+        query_in_line: true,
+        unlabelled: false,
+    };
     for _ in 0..3 {
         let mut builder = BlockBuilder::default();
         let (mut rows, mut entries, mut at) = (0, 0, 0);

@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let outcome = train(&TrainRequest::new(data.location().clone(), plan), &mut Silent)?;
 
     // A service reads the model once (`Model::read`), keeps the ranker, and calls it for every query.
-    let ranker = Ranker::new(&outcome.model);
+    let ranker = Ranker::new(&outcome.model)?;
     let features = ranker.features().len();
     let documents: Vec<Vec<f32>> = (0..5)
         .map(|document| {
