@@ -43,7 +43,7 @@ pub(crate) struct CostArguments {
     #[arg(long, value_name = "FILE")]
     costs: String,
 
-    /// Number of trees between two exits, and two rows of the output
+    /// Number of trees between exits; the output has one row per exit
     #[arg(long, value_name = "TREES", default_value_t = 100)]
     exit_every: u32,
 

@@ -17,7 +17,7 @@ pub(crate) struct StoreOptions {
     #[arg(long)]
     instance_credentials: bool,
 
-    /// Maximum time of a request to an object store or web server, with all its retries [default: 2m]
+    /// Maximum time of a request to an object store or web server, including all retries [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = parse_deadline)]
     deadline: Option<Duration>,
 }

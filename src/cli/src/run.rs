@@ -52,11 +52,11 @@ pub(crate) struct RunArguments {
     #[arg(value_name = "PIPELINE", required_unless_present_any = ["list", "show"])]
     pipeline: Option<String>,
 
-    /// List the pipelines that the program contains
+    /// List the built-in pipelines
     #[arg(long, exclusive = true)]
     list: bool,
 
-    /// Print the TOML file of a pipeline that the program contains, as a start for your own
+    /// Print the TOML file of a built-in pipeline, as a starting point for your own
     #[arg(long, value_name = "NAME", exclusive = true)]
     show: Option<String>,
 

@@ -37,7 +37,7 @@ pub(crate) struct SelectArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', required_unless_present = "as_weights")]
     share: Vec<f64>,
 
-    /// Also write all rows, weighted by how many times as frequent they are in --like; all datasets have weights then
+    /// Also write all rows, weighted by their density ratio (--like to source); all datasets then have weights
     #[arg(long)]
     as_weights: bool,
 

@@ -12,12 +12,12 @@ use planetree_model::exchange::{ModelFormat, VerifyReport};
 use planetree_model::model::Model;
 use std::fmt::Write;
 
-/// Check that an exported model has the scores of the model
+/// Check that an exported model gives the same scores as the original
 ///
 /// The file is read as the other program reads it, and rows are scored with its arithmetic: its comparison, its precision
 /// and its treatment of missing values. For every split of the model, a row that reaches it is tried with the feature at the
 /// threshold, one 32-bit float below and above it, missing, 0, -0 and infinite. With --data, the rows of a dataset are tried
-/// and their ranks are compared. Ends with exit code 1 if a score differs by more than the rounding of the other program.
+/// and their ranks are compared. Exits with code 1 if a score differs by more than the other program's rounding error.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Formats:\n{}
 Examples:

@@ -20,7 +20,7 @@ use planetree_run::blend::{BlendOutcome, BlendRequest, WeightMethod, blend_model
 /// Writes one model file with the parts of all models, which predicts, explains and exports like any other. Weights are
 /// equal, given, or found on validation data. The metric of every model alone, of equal weights and of the blend is
 /// printed, with the gain and whether it is significant. With --predictions, tables of predictions of any program are
-/// blended to a table of predictions.
+/// blended into one table of predictions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree blend mart.parquet lambdamart.parquet --data valid --output blend.parquet

@@ -33,7 +33,7 @@ use std::fmt::Write;
 /// training data, parameters and feature importance, or a single tree with --tree. Predictions: range of scores and
 /// share of ties. Training logs: best round of each metric. Metrics: means. Differences: means, and the number of
 /// queries that increased or decreased. Folds of a cross-validation: means and standard deviations. Trials of a search:
-/// the best one. Run directories: parameters, and the status and time of each step. Likeness of rows: the least of the most likely ones.
+/// the best one. Run directories: parameters, and the status and time of each step. Likeness of rows: mean, and lowest value in the top rows.
 /// Filled features: errors. All checksums are verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

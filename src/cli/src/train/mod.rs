@@ -85,7 +85,7 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "NUMBER", requires = "costs")]
     cost_lambda: Option<String>,
 
-    /// Forests: number of consecutive trees that do not know which features the others use. Same as --set
+    /// Forests: trees per batch; features that a batch uses are free from the next batch on. Same as --set
     /// cost_batch=TREES [default: 8]
     #[arg(long, value_name = "TREES", requires = "costs")]
     cost_batch: Option<String>,

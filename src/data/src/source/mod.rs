@@ -76,7 +76,7 @@ pub struct LabelledRows {
     pub weights: Option<Vec<f32>>,
     /// Position at which each document was shown, counted from 0; `None` unless all rows have a valid position.
     pub positions: Option<Vec<u32>>,
-    /// First row of each query, followed by the number of rows.
+    /// First row of each query, followed by the total number of rows.
     #[serde(with = "planetree_base::compact::ascending")]
     pub query_bounds: Vec<u32>,
     /// Hash of the id of each query. Cleared when it is no longer needed.

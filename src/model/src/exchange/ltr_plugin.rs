@@ -106,7 +106,7 @@ pub(super) fn served(bytes: &[u8], features: &[ModelFeature]) -> Result<ServedMo
     }
 }
 
-/// The arithmetic of the plugins.
+/// How the Elasticsearch and OpenSearch LTR plugins compare, round and sum.
 pub(super) const PLUGIN_RULES: Rules = Rules {
     reads: as_is,
     goes_left: below,

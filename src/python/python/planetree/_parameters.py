@@ -195,17 +195,17 @@ class Parameters(TypedDict, total=False):
     cost_lambda: str | int | float | Sequence[float] | Sequence[str] | None
     # With --costs: factor of the costs of features, in units of gain; the split with the highest gain minus cost_lambda times the cost of its feature is chosen. 0 ignores costs; auto is 1
     cost_batch: str | int | float | Sequence[float] | Sequence[str] | None
-    # Forests with --costs: number of consecutive trees that do not know which features the others use; independent of the number of threads. auto is 8
+    # Forests with --costs: trees per batch; features that a batch uses are free from the next batch on; independent of the number of threads. auto is 8
     train_metric: str | int | float | Sequence[float] | Sequence[str] | None
     # AdaRank and Coordinate Ascent: metric to optimise on the training data, such as ndcg@10, map or err
     tolerance: float | None
-    # AdaRank: loss of train_metric in a round that ends training; Coordinate Ascent: minimum gain of a sweep over all features, with less the restart ends
+    # AdaRank: training ends when a round would lower train_metric by at least this; Coordinate Ascent: a restart ends when a sweep over all features gains less than this
     svm_c: str | int | float | Sequence[float] | Sequence[str] | None
     # SVMs: weight of the mean loss against half the squared weights; auto tries 0.01 to 100, one value per round, and keeps the best by the first metric on the first validation set
     undersample: float | None
     # SVM of relevance: nonrelevant documents per relevant one, drawn at random (seed); 0 uses all of them
     svm_tolerance: float | None
-    # Ranking SVM: a search ends after a Newton step that promised to lower the objective by at most this part of it
+    # Ranking SVM: a search ends after a Newton step that was predicted to lower the objective by at most this fraction
     max_repeats: int | None
     # AdaRank: maximum rounds in a row that select the same feature
     line_steps: int | None

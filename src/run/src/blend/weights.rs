@@ -67,7 +67,7 @@ impl WeightMethod {
                 false => Err(Error::usage(
                     format_args!("--weights {text}: {} is out of range", word.trim()),
                     format_args!(
-                        "pass 0 or numbers from {LEAST_WEIGHT:e} to {MOST_WEIGHT:e}, of either sign; only their ratios \
+                        "pass 0, or an absolute value from {LEAST_WEIGHT:e} to {MOST_WEIGHT:e}; only the ratios of weights \
                          matter for a ranking"
                     ),
                 )),

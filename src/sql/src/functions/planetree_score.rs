@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) const FUNCTION: SqlFunction = SqlFunction {
     name: "planetree_score",
     usage: "planetree_score('model', f1, f2, ...) or planetree_score('model', struct)",
-    help: "score of a row: columns named like the model's features, or all features in the model's order",
+    help: "score of a row from columns named like the model's features, or from all features in the model's order",
     kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
 };
 

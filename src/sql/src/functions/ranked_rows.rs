@@ -1,5 +1,5 @@
 //! Collects the rows of many groups until the ranking metric of each group is computed. The rows of a group are
-//! usually adjacent, so a group is stored as a few spans of common columns. Each span records the position of its
+//! usually adjacent, so a group is a few spans of rows in shared columns. Each span records the position of its
 //! first row in the input, so that states that were spilled to disk can be merged in the order of their rows.
 
 use crate::error::to_engine_error;

@@ -83,7 +83,7 @@ impl<C: Cell> LocalWorker<C> {
         LocalSums { data: &self.data, rows: &self.sets, count_bits }
     }
 
-    /// Returns the sums over those rows of node parts that are in the given pieces of partitions.
+    /// Returns the sums of each node part, counting only rows inside the given pieces of partitions.
     pub fn part_sums_within(&mut self, parts: &[NodePart], pieces: &[WorkerPiece]) -> Result<Vec<C>> {
         self.held().part_sums_within(parts, pieces)
     }

@@ -36,8 +36,8 @@ pub(super) fn check(request: &TrainRequest) -> Result<()> {
         check_start(request, "--start-scores")?;
         if request.start.is_some() {
             return Err(Error::usage(
-                "--start-scores conflicts with --start-model: both are scores to start from",
-                "remove one of them; the predictions of a model can be start scores",
+                "--start-scores conflicts with --start-model: training can start from only one of them",
+                "remove one of them; to start from a model's predictions, pass them as --start-scores",
             ));
         }
         if request.plan.stage_start == StageStart::OutOfBag {
@@ -180,7 +180,7 @@ pub(super) fn check_fills(
         ),
         _ => Error::usage(
             format_args!(
-                "stage {number} replaces missing values of {name} by {new_fill}, the stages before it by {old_fill}"
+                "stage {number} replaces missing values of {name} by {new_fill}, but earlier stages by {old_fill}"
             ),
             "set missing=zero, or the same candidates in all stages",
         ),

@@ -9,7 +9,7 @@ use planetree_model::model::{ModelFeature, Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the features cost the next tree.
+/// Costs of splitting on each feature in the next tree.
 #[derive(Debug)]
 pub(crate) struct SplitCosts {
     lambda: f64,

@@ -21,7 +21,7 @@ pub struct ValueLevel {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValueLists(Vec<Vec<CodeList>>);
 
-/// The sums of a node by code. Codes are written as differences to the code before, which are small numbers.
+/// The sums of a node by code. Codes are encoded as differences from the previous code, so the numbers are small.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct CodeList(Vec<(u32, GradientSums)>);
 

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 const JOINT_STRIDE: usize = JOINT_CODES + 4;
 /// Upper bound of the joint codes, as a power of two that lets the compiler omit bounds checks.
 const JOINT_SPAN: usize = JOINT_CODES.next_power_of_two();
-/// These constants are the numbers of cells for the lanes that are added at a time: those of a block or half a block,
+/// Number of cells of the lanes that are added together: the lanes of a block or half a block,
 /// in a dense or joint group. For joint groups, this includes the whole span of the last lane.
 const BLOCK: usize = LANES * STRIDE;
 const HALF: usize = BLOCK / 2;

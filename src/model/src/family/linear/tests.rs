@@ -267,7 +267,7 @@ fn datasets_are_scored_and_explained_by_whole_queries() {
     for (row, score) in contributions.chunks(2).zip([100.0, 101.0, 100.5, 100.0, 100.0, 100.0]) {
         assert_near(expected + row.iter().sum::<f64>(), score);
     }
-    // The values of the parts are those before the weight.
+    // The reported value of a part does not include the part's weight.
     model.parts.push(tree_model(&["f0", "f1"], &[0]).parts[0].clone());
     (model.parts[0].weight, model.parts[0].normalisation) = (2.0, Normalisation::Minmax);
     let predictor = GroupPredictor::with_parts(&model, &reader, true).unwrap();

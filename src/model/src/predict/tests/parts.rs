@@ -192,7 +192,7 @@ fn queries_are_normalised_and_parts_become_columns() {
     assert_eq!(names[5..], ["part.trees", "part.trees.2", "part.c"]);
 }
 
-/// Computes the value of a group with the formulas of `model/group.rs`, document by document. `values` has the
+/// Computes the value of a group with the formulas of `model/group.rs`, document by document. `terms` has the
 /// normalised values of every part of one query.
 fn slow_group(model: &Model, group: &PartGroup, terms: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     let documents = terms[0].len();

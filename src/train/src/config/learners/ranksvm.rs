@@ -15,7 +15,7 @@ pub struct RankSvmParameters {
     pub normalisation: FeatureNormalisation,
     /// Weight of the mean loss against half the squared weights. `None` if several numbers are tried.
     pub cost: Option<f64>,
-    /// The search ends after a step that promised to lower the objective by at most this part of it.
+    /// The search ends after a step that was predicted to lower the objective by at most this fraction.
     pub tolerance: f64,
 }
 
@@ -45,7 +45,7 @@ static KEYS: &[Key] = &[Key {
     },
     default: "0.0001",
     omits_default: true,
-    help: "Ranking SVM: a search ends after a Newton step that promised to lower the objective by at most this part of it",
+    help: "Ranking SVM: a search ends after a Newton step that was predicted to lower the objective by at most this fraction",
     ..Key::PLAIN
 }];
 

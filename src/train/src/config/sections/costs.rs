@@ -13,7 +13,7 @@ use planetree_base::error::Result;
 pub struct CostParameters {
     /// Factor of the costs, in units of gain per unit of cost.
     pub lambda: Option<f64>,
-    /// Number of consecutive trees of a forest that do not know which features the others use.
+    /// Forests: number of trees per batch. Features that a batch uses are free from the next batch on.
     pub batch: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ static KEYS: &[Key] = &[
         },
         default: AUTO,
         omits_default: true,
-        help: "Forests with --costs: number of consecutive trees that do not know which features the others use; \
+        help: "Forests with --costs: trees per batch; features that a batch uses are free from the next batch on; \
                independent of the number of threads. auto is 8",
         ..Key::PLAIN
     },

@@ -48,7 +48,7 @@ static KEYS: &[Key] = &[
             get: |raw| raw.ranking.tolerance,
         },
         default: "0.001",
-        help: "AdaRank: loss of train_metric in a round that ends training; Coordinate Ascent: minimum gain of a sweep over all features, with less the restart ends",
+        help: "AdaRank: training ends when a round would lower train_metric by at least this; Coordinate Ascent: a restart ends when a sweep over all features gains less than this",
         ..Key::PLAIN
     },
 ];

@@ -125,7 +125,7 @@ pub(super) struct Lists<'a> {
 struct DrawnQuery {
     rows: Range<usize>,
     copies: u32,
-    /// Number of the query in the dataset.
+    /// Index of the query in the dataset.
     number: u64,
 }
 
