@@ -9,6 +9,8 @@ mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
+mod cluster_attacks;
+#[cfg(feature = "cluster")]
 mod cluster_jobs;
 #[cfg(feature = "cluster")]
 mod cluster_parts;
@@ -34,8 +36,11 @@ mod long;
 mod metric_tools;
 mod missing_values;
 mod nets;
+#[cfg(feature = "cluster")]
+mod new_learner;
 mod outputs;
 mod outside;
+mod pages;
 mod parity;
 mod parts;
 mod pipeline;
