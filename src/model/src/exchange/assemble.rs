@@ -33,6 +33,15 @@ pub(super) fn assemble(
     count: usize,
     find: &dyn Fn(i64) -> Result<ForeignNode, String>,
 ) -> Result<Tree, String> {
+    assemble_numbered(root, count, find).map(|(tree, _)| tree)
+}
+
+/// Does what [`assemble`] does, and also returns the other program's number of every node of the tree.
+pub(super) fn assemble_numbered(
+    root: i64,
+    count: usize,
+    find: &dyn Fn(i64) -> Result<ForeignNode, String>,
+) -> Result<(Tree, Vec<i64>), String> {
     let mut nodes: Vec<Node> = Vec::new();
     // For each node, whether its value is unknown and must be computed.
     let mut unknown = Vec::new();
@@ -69,7 +78,7 @@ pub(super) fn assemble(
             (left.value + right.value) / 2.0
         };
     }
-    Ok(Tree { nodes })
+    Ok((Tree { nodes }, pending.into_iter().map(|(number, _)| number).collect()))
 }
 
 /// Returns the largest 32-bit float that is at most the threshold. Every 32-bit value goes to the same side as with the

@@ -3,6 +3,7 @@
 
 use super::json_text::{JsonText, JsonValue, ROOT};
 use super::*;
+use crate::model::Model;
 use crate::predict::Scorer;
 
 fn import_text(format: &str, text: &str) -> Result<ImportedModel, ImportError> {

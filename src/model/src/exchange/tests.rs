@@ -1,10 +1,12 @@
 //! Tests that exported models have the same scores after they are imported again, and that invalid files are rejected.
 
+use super::import::unknown;
 use super::*;
 use crate::explain::Explainer;
-use crate::model::{Branch, Combine, Normalisation};
+use crate::model::{Branch, Combine, Model, ModelFeature, Normalisation, Part};
 use crate::predict::Scorer;
 use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
+use planetree_base::error::Result;
 use proptest::prelude::*;
 
 const MODEL_NAMES: NameSource = NameSource::Model { first: 1 };
@@ -328,7 +330,7 @@ fn truncated_and_unsupported_files_are_rejected() {
             "written by a newer LightGBM (format v9; up to v4 is supported)",
         ),
         ("lightgbm", "num_class=1", "num_class=3", "the model has one score per class"),
-        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: categorical splits are not supported"),
+        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: not a LightGBM model: cat_boundaries is missing"),
         ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: linear leaves are not supported"),
         ("lightgbm", "left_child=", "left_child=0 ", "tree 0: not a LightGBM model: left_child has"),
         ("lightgbm", "threshold=", "threshold=x", "tree 0: not a LightGBM model: threshold has \"x"),
@@ -346,7 +348,12 @@ fn truncated_and_unsupported_files_are_rejected() {
             "\"name\":\"gblinear\"",
             "linear models (gblinear) are not supported",
         ),
-        ("xgboost", "\"split_type\":[0", "\"split_type\":[1", "tree 0: categorical splits are not supported"),
+        (
+            "xgboost",
+            "\"split_type\":[0",
+            "\"split_type\":[1",
+            "tree 0: not an XGBoost model: node 0 splits on categories, but has none",
+        ),
         (
             "xgboost",
             "\"left_children\":[1",

@@ -1,10 +1,12 @@
 //! Reads LightGBM's text format.
 
 use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
-use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble, round_down};
+use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble_numbered, round_down};
+use crate::exchange::categories::{CategorySplit, SetSides, check_added_nodes, expand_sets, words_of};
 use crate::exchange::names::{NameSource, check_feature_count};
 use crate::exchange::{ImportError, ImportedModel, imported_part};
 use crate::model::{Combine, ModelFeature, Part, Tree, TreeEnsemble};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -43,7 +45,7 @@ pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         return Err(truncated(&format!("only {} of {} trees are present", trees.len(), sizes.unwrap_or(0))));
     }
     let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
-    Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names, words)
+    Reader { notes: Vec::new(), zeros: 0, added_nodes: 0 }.model(header, trees, names, words)
 }
 
 /// Splits a file into the section of the model and those of the trees. Also returns whether the end of the trees was found.
@@ -74,6 +76,8 @@ struct Reader {
     notes: Vec<String>,
     /// Number of splits that treat zero as missing and send it to the opposite side of what the threshold implies.
     zeros: usize,
+    /// Number of nodes that splits on sets of categories add to the trees.
+    added_nodes: usize,
 }
 
 impl Reader {
@@ -143,11 +147,7 @@ impl Reader {
         let mismatch = || invalid(&format!("the {PANDAS} line does not match {WORDS}"));
         if !header.contains_key(WORDS) {
             if !matches!(words.trim(), "null" | "[]") {
-                self.notes.push(
-                    "the model was trained on columns of type category, but the file does not say which: the imported \
-                     model has no categories, only the codes assigned by pandas"
-                        .to_owned(),
-                );
+                self.pandas_words(header, words, features);
             }
             return Ok(());
         }
@@ -157,6 +157,44 @@ impl Reader {
             features.get_mut(index).ok_or_else(mismatch)?.words = list;
         }
         Ok(())
+    }
+
+    /// Sets the categories of a pandas frame if it is certain which features they belong to. The file has the lists of
+    /// categories in the order of the columns, but not the columns: they are known if there are as many categorical
+    /// features, and no feature has a code beyond its list.
+    fn pandas_words(&mut self, header: &TextSection, words: &str, features: &mut [ModelFeature]) {
+        let infos = header.get("feature_infos").copied().unwrap_or_default();
+        let largest_code = |info: &str| -> Option<usize> {
+            // [0:1] is the range of a numeric feature, and 0:2:1 are codes.
+            let codes: Result<Vec<i64>, _> = info.split(':').map(str::parse).collect();
+            codes.ok()?.into_iter().max().map(|code| code.max(0) as usize)
+        };
+        let categorical: Vec<(usize, usize)> = infos
+            .split_whitespace()
+            .enumerate()
+            .filter_map(|(index, info)| Some((index, largest_code(info)?)))
+            .collect();
+        let lists: Option<Vec<Vec<Value>>> = serde_json::from_str(words).ok();
+        let fits = |lists: &Vec<Vec<Value>>| {
+            lists.len() == categorical.len()
+                && lists.iter().zip(&categorical).all(|(list, (_, largest))| *largest < list.len())
+                && categorical.iter().all(|(index, _)| *index < features.len())
+        };
+        let lists = lists.filter(fits);
+        let words: Option<Vec<Vec<String>>> =
+            lists.and_then(|lists| lists.iter().map(|list| words_of(list)).collect());
+        let Some(words) = words else {
+            self.notes.push(
+                "the model was trained on columns of type category, but the file does not say which, or the categories \
+                 are neither texts nor whole numbers: the imported model has no categories, only the codes assigned by \
+                 pandas"
+                    .to_owned(),
+            );
+            return;
+        };
+        for ((index, _), words) in categorical.into_iter().zip(words) {
+            features[index].words = words;
+        }
     }
 
     /// Adds a note if LightGBM's predictions with this objective are transformed scores.
@@ -185,15 +223,6 @@ impl Reader {
         if section.get("is_linear").is_some_and(|linear| *linear != "0") {
             return Err(ImportError::new("linear leaves are not supported", "train without linear_tree"));
         }
-        let categorical = || {
-            ImportError::new(
-                "categorical splits are not supported",
-                "train on numbers: encode categories as codes, as `planetree convert` does",
-            )
-        };
-        if section.get("num_cat").is_some_and(|count| *count != "0") {
-            return Err(categorical());
-        }
         let leaves: usize = number(section, "num_leaves").map_err(invalid)?;
         // Absent lists become zeros, so the number must not be larger than a list that has to be there.
         if leaves > section.get("leaf_value").map_or(0, |values| values.len()) {
@@ -213,9 +242,6 @@ impl Reader {
             Some(_) => Some(numbers(section, "internal_value", splits).map_err(invalid)?),
             None => None,
         };
-        if kinds.iter().any(|kind| kind & CATEGORICAL != 0) {
-            return Err(categorical());
-        }
         if split_feature.iter().any(|feature| *feature as usize >= features) {
             return Err(invalid("a split uses a feature that does not exist".to_owned()));
         }
@@ -224,6 +250,11 @@ impl Reader {
         }
         let mut missing_left = Vec::with_capacity(splits);
         for (kind, threshold) in kinds.iter().zip(&threshold) {
+            // The threshold of a categorical split is the number of its set, and missing values always go right.
+            if kind & CATEGORICAL != 0 {
+                missing_left.push(false);
+                continue;
+            }
             missing_left.push(self.missing_left(*kind, *threshold).map_err(invalid)?);
         }
         let find = |number: i64| -> Result<ForeignNode, String> {
@@ -245,7 +276,19 @@ impl Reader {
             let value = inner_values.as_ref().map(|values| values[index]);
             Ok(ForeignNode { split: Some(split), value, cover: inner_counts[index] })
         };
-        assemble(if splits == 0 { -1 } else { 0 }, leaves + splits, &find).map_err(invalid)
+        let root = if splits == 0 { -1 } else { 0 };
+        let (tree, numbers) = assemble_numbered(root, leaves + splits, &find).map_err(invalid)?;
+        let sets = CategorySets::read(section)?;
+        let set = |number: &i64| match usize::try_from(*number) {
+            Ok(split) if kinds[split] & CATEGORICAL != 0 => sets.split(threshold[split]).map(Some),
+            _ => Ok(None),
+        };
+        let sets: Vec<Option<CategorySplit>> = numbers.iter().map(set).collect::<Result<_, _>>()?;
+        let before = tree.nodes.len();
+        let tree = expand_sets(tree, &sets)?;
+        self.added_nodes += tree.nodes.len() - before;
+        check_added_nodes(self.added_nodes)?;
+        Ok(tree)
     }
 
     /// Returns whether missing values go left. In planetree zero is never missing. So a split that treats zero as
@@ -263,6 +306,50 @@ impl Reader {
             }
             _ => Err(format!("invalid decision_type {kind}")),
         }
+    }
+}
+
+/// The sets of categories of a tree, as bits: those of set `n` are in the words from `bounds[n]` to `bounds[n + 1]`.
+struct CategorySets {
+    bounds: Vec<usize>,
+    words: Vec<u32>,
+}
+
+impl CategorySets {
+    fn read(section: &TextSection) -> Result<Self, ImportError> {
+        let invalid = |problem: String| invalid(&problem);
+        let count: usize = match section.get("num_cat") {
+            Some(_) => number(section, "num_cat").map_err(invalid)?,
+            None => 0,
+        };
+        if count == 0 {
+            return Ok(CategorySets { bounds: vec![0], words: Vec::new() });
+        }
+        let bounds: Vec<usize> =
+            numbers(section, "cat_boundaries", count.saturating_add(1)).map_err(invalid)?;
+        let words = bounds.last().copied().unwrap_or(0);
+        let words: Vec<u32> = numbers(section, "cat_threshold", words).map_err(invalid)?;
+        if bounds[0] != 0 || !bounds.is_sorted() {
+            return Err(invalid("cat_boundaries are not in ascending order".to_owned()));
+        }
+        Ok(CategorySets { bounds, words })
+    }
+
+    /// Returns the split on a set, whose number is stored as a threshold. Values in the set go left; missing and
+    /// negative values and all others go right. Fractions are cut off, so values above -1 have code 0.
+    fn split(&self, threshold: f64) -> Result<CategorySplit, ImportError> {
+        // A negative number and NaN become 0, and numbers that are too large stay so.
+        let number = threshold as usize;
+        let is_number = number as f64 == threshold && number.saturating_add(1) < self.bounds.len();
+        if !is_number {
+            return Err(invalid(&format!(
+                "a split on categories refers to the set {threshold}, which does not exist"
+            )));
+        }
+        let words = &self.words[self.bounds[number]..self.bounds[number + 1]];
+        let codes = (0..words.len() as u32 * u32::BITS)
+            .filter(|code| words[(code / u32::BITS) as usize] >> (code % u32::BITS) & 1 == 1);
+        CategorySplit::new(codes, SetSides { set_left: true, missing_left: false, below_zero: -1.0 })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Checks that an exported model gives planetree's scores in the arithmetic of the program that will serve it.
 //!
 //! The file is read as that program reads it (`served.rs`), not as it was meant to be written. Every split of every tree
-//! is tried on the rows of `rows.rs`; then whole rows are scored, of these and of a dataset.
+//! is tried on the rows of `rows.rs`; then whole rows are scored, of these and of a dataset. `values.rs` has planetree's
+//! values, and `reason.rs` explains the first row that differs.
 //!
 //! A row is a *mismatch* if a tree has a value that is not planetree's, rounded to the precision of the program, or if
 //! the sum differs by more than the rounding errors of its additions can. Differences below that are the program's
@@ -9,10 +10,13 @@
 
 mod compare;
 mod data;
+mod reason;
+mod report;
 mod rows;
 pub(super) mod served;
+mod values;
 
-pub use compare::{RowDifference, VerifyReport};
+pub use report::{RowDifference, VerifyReport};
 
 use super::ModelFormat;
 use super::prepare::PreparedModel;

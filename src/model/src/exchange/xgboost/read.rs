@@ -1,11 +1,13 @@
 //! Reads XGBoost's JSON format.
 
 use super::{WORDS, XgboostTree};
-use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
+use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble_numbered};
+use crate::exchange::categories::{CategorySplit, SetSides, check_added_nodes, expand_sets, words_of};
 use crate::exchange::names::{NameSource, check_feature_count};
 use crate::exchange::{ImportError, ImportedModel, imported_part, is_truncated};
 use crate::model::{Combine, Part, Tree, TreeEnsemble};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The latest supported major version of XGBoost.
@@ -58,10 +60,42 @@ struct InnerBooster {
 
 #[derive(Deserialize)]
 struct BoosterTrees {
+    /// The categories of the data frame that the model was trained on.
+    #[serde(default)]
+    cats: XgboostCategories,
     #[serde(default)]
     tree_info: Vec<i64>,
     /// `None` for linear models.
     trees: Option<Vec<XgboostTree>>,
+}
+
+#[derive(Default, Deserialize)]
+struct XgboostCategories {
+    /// One list per feature, which is empty for numeric features.
+    #[serde(default)]
+    enc: Vec<FeatureCategories>,
+}
+
+/// The categories of a feature: numbers, or the bytes of texts that begin and end at `offsets`.
+#[derive(Deserialize)]
+struct FeatureCategories {
+    offsets: Option<Vec<usize>>,
+    #[serde(default)]
+    values: Vec<Value>,
+}
+
+impl FeatureCategories {
+    /// Returns the categories as texts, see [`words_of`].
+    fn words(&self) -> Option<Vec<String>> {
+        let Some(offsets) = &self.offsets else { return words_of(&self.values) };
+        // Bytes may be signed.
+        let bytes: Option<Vec<u8>> =
+            self.values.iter().map(|value| value.as_i64().map(|byte| byte as u8)).collect();
+        let bytes = bytes?;
+        let word =
+            |bounds: &[usize]| Some(std::str::from_utf8(bytes.get(bounds[0]..bounds[1])?).ok()?.to_owned());
+        offsets.windows(2).map(word).collect()
+    }
 }
 
 /// Returns whether a file looks like XGBoost's JSON format.
@@ -131,6 +165,7 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
             "import a model with one score per row, which ranking needs",
         ));
     }
+    let categories = trees.cats.enc;
     let all = trees.trees.ok_or_else(|| invalid("the list of trees is missing"))?;
     let count: usize = parameters.num_feature.parse().map_err(|_| invalid("num_feature is not a number"))?;
     check_feature_count(count).map_err(|problem| invalid(&problem))?;
@@ -146,6 +181,14 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
             .ok_or_else(|| invalid(&format!("attribute {WORDS} does not have one entry per feature")))?;
         features.iter_mut().zip(words).for_each(|(feature, words)| feature.words = words.unwrap_or_default());
     }
+    let mut unknown_words = false;
+    for (feature, categories) in features.iter_mut().zip(&categories) {
+        match categories.words() {
+            Some(words) if !words.is_empty() => feature.words = words,
+            Some(_) => {}
+            None => unknown_words = true,
+        }
+    }
     let weight_of = |number: usize| -> Result<f32, ImportError> {
         let Some(weights) = &weights else { return Ok(1.0) };
         weights
@@ -154,11 +197,21 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
             .ok_or_else(|| invalid("weight_drop has fewer weights than there are trees"))
     };
     let mut read = Vec::with_capacity(all.len());
-    for (number, tree) in all.iter().enumerate() {
-        let tree = tree_of(tree, f64::from(weight_of(number)?), count);
-        read.push(tree.map_err(|error| error.in_tree(number))?);
+    let mut added = 0;
+    for (number, given) in all.iter().enumerate() {
+        let tree = tree_of(given, f64::from(weight_of(number)?), count);
+        let tree = tree.map_err(|error| error.in_tree(number))?;
+        added += tree.nodes.len().saturating_sub(given.left_children.len());
+        check_added_nodes(added).map_err(|error| error.in_tree(number))?;
+        read.push(tree);
     }
     let (base_score, mut notes) = base_score(&parameters.base_score, &learner.objective.name)?;
+    if unknown_words {
+        notes.push(
+            "some categories are neither texts nor whole numbers: the imported model has their codes only"
+                .to_owned(),
+        );
+    }
     if let Some(best) = learner.attributes.get("best_iteration") {
         notes.push(format!(
             "training stopped early, and the best iteration is {best}, counted from 0. All {} trees are imported, \
@@ -225,12 +278,6 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Imp
             "train one tree per target",
         ));
     }
-    if tree.split_type.iter().any(|kind| *kind != 0) || !tree.categories_nodes.is_empty() {
-        return Err(ImportError::new(
-            "categorical splits are not supported",
-            "train on numbers: encode categories as codes, as `planetree convert` does",
-        ));
-    }
     let value_or_zero = |list: &[f32], node: usize| f64::from(list.get(node).copied().unwrap_or(0.0));
     let find = |number: i64| -> Result<ForeignNode, String> {
         let node = usize::try_from(number).ok().filter(|node| *node < count);
@@ -253,7 +300,47 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Imp
         };
         Ok(ForeignNode { split: Some(split), value: None, cover })
     };
-    assemble(0, count, &find).map_err(|problem| invalid(&problem))
+    let (assembled, numbers) = assemble_numbered(0, count, &find).map_err(|problem| invalid(&problem))?;
+    let mut sets = category_sets(tree)?;
+    let of_node: Vec<Option<CategorySplit>> =
+        numbers.iter().map(|number| sets.get_mut(*number as usize).and_then(Option::take)).collect();
+    expand_sets(assembled, &of_node)
+}
+
+/// Returns the set of categories of each node of a tree. Categories in the set go right. Missing values have a side of
+/// their own, and all others go left, negative ones too. Empty without splits on categories.
+fn category_sets(tree: &XgboostTree) -> Result<Vec<Option<CategorySplit>>, ImportError> {
+    let is_categorical = |node: usize| tree.split_type.get(node).is_some_and(|kind| *kind != 0);
+    if !(0..tree.left_children.len()).any(is_categorical) && tree.categories_nodes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sets = vec![None; tree.left_children.len()];
+    let segments = tree.categories_segments.iter().zip(&tree.categories_sizes);
+    if tree.categories_segments.len() != tree.categories_nodes.len()
+        || segments.len() != tree.categories_nodes.len()
+    {
+        return Err(invalid("the lists of categories have different lengths"));
+    }
+    for (node, (first, size)) in tree.categories_nodes.iter().zip(segments) {
+        let place = usize::try_from(*node).ok().filter(|node| *node < sets.len() && is_categorical(*node));
+        let place =
+            place.ok_or_else(|| invalid(&format!("node {node} has categories, but no split on them")))?;
+        let bounds = usize::try_from(*first).ok().zip(usize::try_from(*size).ok());
+        let codes = bounds.and_then(|(first, size)| tree.categories.get(first..first.checked_add(size)?));
+        let codes = codes.ok_or_else(|| invalid(&format!("the categories of node {node} do not exist")))?;
+        let codes: Option<Vec<u32>> = codes.iter().map(|code| u32::try_from(*code).ok()).collect();
+        let mut codes = codes.ok_or_else(|| invalid(&format!("node {node} has a negative category")))?;
+        codes.sort_unstable();
+        codes.dedup();
+        let missing_left = tree.default_left[place].is_set();
+        let sides = SetSides { set_left: false, missing_left, below_zero: 0f32.next_down() };
+        sets[place] = Some(CategorySplit::new(codes.into_iter(), sides)?);
+    }
+    let is_split = |node: usize| tree.left_children[node] != -1;
+    match (0..sets.len()).find(|node| is_categorical(*node) && is_split(*node) && sets[*node].is_none()) {
+        Some(node) => Err(invalid(&format!("node {node} splits on categories, but has none"))),
+        None => Ok(sets),
+    }
 }
 
 fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
