@@ -85,10 +85,11 @@ fn check_forest_outputs(request: &TrainRequest) -> Result<()> {
     };
     let plan = &request.plan;
     let is_forest = |stage: &Parameters| stage.forest().is_some();
+    let no_trees = format!("{} has no trees", plan.first().learner.config().spec().noun);
     let (problem, remedy) = match plan.stages.as_slice() {
         stages if !stages.iter().any(is_forest) => (
             match stages.first() {
-                Some(stage) if stage.tree().is_none() => "a linear model has no trees",
+                Some(stage) if stage.tree().is_none() => &*no_trees,
                 _ if request.out_of_bag => "boosting has no out-of-bag rows",
                 _ => "a boosted tree does not rank by itself",
             },

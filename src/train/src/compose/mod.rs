@@ -16,6 +16,8 @@ mod members;
 mod stage;
 mod stage_bins;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use crate::config::{StageStart, Target};
 use crate::driver::{

@@ -55,15 +55,14 @@ impl StageRun<'_> {
         };
         let all = self.create(&context, &inputs, starts, observer)?;
         let intercept = if self.request.start.is_some() { 0.0 } else { self.members.intercept };
-        let training_rows = match (all.len(), &self.request.backend) {
-            (1, _) => None,
-            (_, None) => Some(TrainingRows::Here(
+        let training_rows = match &self.request.backend {
+            // Its score is that of the model, unlike the probability of a class.
+            _ if matches!(self.members.all.as_slice(), [member] if member.class.is_none()) => None,
+            None => Some(TrainingRows::Here(
                 Metrics::new(&self.training_metrics(), &self.binned.data.rows)?,
                 &self.binned.data.rows[..],
             )),
-            (_, Some(backend)) => {
-                Some(TrainingRows::Remote(&**backend, Box::new(self.combination(intercept))))
-            }
+            Some(backend) => Some(TrainingRows::Remote(&**backend, Box::new(self.combination(intercept)))),
         };
         let validation = self.binned.validation.clone();
         let members = Members::new(all, intercept, validation, training_rows);

@@ -1,4 +1,4 @@
-//! Converts between the variants of enumerations and the names that users write.
+//! Converts between fields of parameters and what users write: the names of variants, and numbers.
 
 use super::raw::RawParameters;
 
@@ -51,3 +51,15 @@ macro_rules! word {
     };
 }
 pub(super) use word;
+
+/// Returns the kind of a parameter that is a real number, given its field in [`RawParameters`] and its range.
+macro_rules! real {
+    ($($field:ident).+, $range:expr) => {
+        $crate::config::keys::KeyKind::Real {
+            range: $range,
+            set: |raw, value| raw.$($field).+ = value,
+            get: |raw| raw.$($field).+,
+        }
+    };
+}
+pub(super) use real;

@@ -42,29 +42,39 @@ pub trait Learner: Send {
     /// Returns the values to log after a round if this is the only part of its stage.
     fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>>;
 
-    /// Returns the scores of the training rows after a round. `None` if this process does not have them.
-    fn training_scores(&self) -> Option<&Scores>;
+    /// Returns the scores of the training rows after a round. `None` if the learner does not have them: rows are scored
+    /// where they are, which may be another process.
+    fn training_scores(&self) -> Option<&Scores> {
+        None
+    }
 
     /// Returns the scores of a validation set after a round, including the scores that the part started from.
     fn validation_scores(&self, set: usize, round: u32) -> Result<Cow<'_, Scores>>;
 
     /// Returns whether a round leaves threads idle on small data, so that several parts should be trained at the same
     /// time.
-    fn leaves_threads_idle(&self) -> bool;
+    fn leaves_threads_idle(&self) -> bool {
+        false
+    }
 
     /// Returns whether the updates of a finished round are never read again, so that they can be streamed to the model
     /// file.
-    fn can_stream(&self) -> bool;
+    fn can_stream(&self) -> bool {
+        false
+    }
 
     /// Returns the results besides the part and the log, given that the model keeps the rounds up to `last`.
-    fn finish(&mut self, last: u32) -> LearnerOutputs;
+    fn finish(&mut self, _last: u32) -> LearnerOutputs {
+        LearnerOutputs::default()
+    }
 
     /// Returns a message for the user after the part could not be improved any more.
     fn end_note(&self, rounds: u32) -> String {
         format!("stopped after {rounds} trees: no further split has a gain")
     }
 
-    /// Returns a warning about the settings that shows only in training, if there is any.
+    /// Returns a warning that shows only in training, if there is any. One that equals [`Learner::end_note`] is not
+    /// repeated.
     fn warning(&self) -> Option<String> {
         None
     }

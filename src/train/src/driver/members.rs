@@ -36,6 +36,7 @@ pub struct Members<'a> {
     /// The constant to which the weighted scores of the parts are added.
     intercept: f64,
     validation: Vec<Arc<ValidationData>>,
+    /// The training rows. `None` if the score of the only part is that of the model, so that its learner evaluates it.
     training: Option<TrainingRows<'a>>,
     /// How the weights of the parts are fitted after every round. `None` if the parts have fixed weights.
     fit: Option<ClassFit<'a>>,
@@ -60,7 +61,7 @@ impl Member<'_> {
     }
 }
 
-/// The training rows, which are evaluated by the combined scores of several parts.
+/// The training rows, which are evaluated by the combined scores of all parts.
 pub enum TrainingRows<'a> {
     /// The rows are in this process.
     Here(Metrics, &'a [LabelledRows]),
@@ -69,7 +70,8 @@ pub enum TrainingRows<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Combines parts. `training` evaluates the scores of the training rows; it is used only if there are several parts.
+    /// Combines parts. `training` evaluates the scores of the training rows. It is `None` if the score of the only part is
+    /// that of the model.
     pub fn new(
         all: Vec<Member<'a>>,
         intercept: f64,
@@ -169,9 +171,9 @@ impl<'a> Members<'a> {
         self.ended[part] = true;
     }
 
-    /// Returns the values to log after a round. Those of several parts are values of their combined scores.
+    /// Returns the values to log after a round: those of the combined scores.
     pub fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
-        if self.all.len() == 1 {
+        if self.training.is_none() {
             return self.first().evaluate(round);
         }
         let weights = self.weights(round)?;

@@ -85,7 +85,9 @@ pub(crate) trait PartSettings: Send + Sync {
     fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64;
 
     /// Returns whether the error of the training rows is logged in place of the metrics.
-    fn logs_error(&self, request: &TrainRequest) -> bool;
+    fn logs_error(&self, _request: &TrainRequest) -> bool {
+        false
+    }
 }
 
 /// The scores of all rows before the first round.

@@ -1,8 +1,9 @@
 //! Defines the jobs that a cluster runs for training, one per file. [`Survey`] summarises features for binning. The
 //! steps [`UpdateGradients`] and [`Level`] (or [`StreamLevel`] and [`SumParts`], or [`ValueLevel`]) grow boosted trees. They are sent as
 //! [`BoostJob`]s, and each executor works on the rows of a [`BoostShare`]. [`CombinedMetrics`] evaluates several parts
-//! together, and [`Settle`] lets coupled parts use the scores of each other. [`GrowTrees`] grows whole trees of a forest. `cells.rs` defines the wire format of histograms. The jobs of
-//! linear models are in `linear/`.
+//! together, and [`Settle`] lets coupled parts use the scores of each other. [`GrowTrees`] grows whole trees of a forest.
+//! `cells.rs` defines the wire format of histograms. The jobs of linear models are in `linear/`, those of RankSVM in
+//! `ranksvm/` and those of nets in `net/`.
 
 mod boost_job;
 mod boost_share;

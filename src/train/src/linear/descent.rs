@@ -7,6 +7,7 @@ use super::prepare::overflow;
 use super::runner::LinearJobs;
 use crate::driver::TrainRequest;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_metric::Mean;
 use planetree_model::model::LinearFunction;
 use std::borrow::Cow;
@@ -81,8 +82,8 @@ impl LinearAlgorithm for LossDescent<'_> {
 
     fn end_note(&self, rounds: u32) -> String {
         match self.costs.len() {
-            0 | 1 => format!("converged after {rounds} rounds"),
-            values => format!("all {values} values of svm_c were tried"),
+            0 => format!("converged after {}", counted(u64::from(rounds), "round", "rounds")),
+            values => costs_tried(values),
         }
     }
 
@@ -96,9 +97,18 @@ impl LinearAlgorithm for LossDescent<'_> {
         let current =
             self.current.as_ref().filter(|current| self.costs.is_empty() && !current.is_minimum())?;
         Some(format!(
-            "the weights did not converge in {rounds} rounds: a further step would lower the loss by about {:.1e} of it; \
-             raise num_trees, or set a larger lambda_l2 if the classes can be separated",
+            "the weights did not converge in {}: a further step would lower the loss by about {:.1e} of it; raise \
+             num_trees, or set a larger lambda_l2 if the classes can be separated",
+            counted(u64::from(rounds), "round", "rounds"),
             current.possible_gain()
         ))
+    }
+}
+
+/// Returns a message for the user after all values of `svm_c` were tried.
+pub(crate) fn costs_tried(values: usize) -> String {
+    match values {
+        1 => "svm_c has a single value, so there are no further rounds".to_owned(),
+        values => format!("all {values} values of svm_c were tried"),
     }
 }

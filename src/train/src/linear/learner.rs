@@ -1,7 +1,7 @@
 //! Connects algorithms that train linear functions to the training driver. Every round replaces the function.
 
 use super::validation::LinearValidation;
-use crate::driver::{Learner, LearnerOutputs, LogValue, PartUpdate, Scores};
+use crate::driver::{Learner, LogValue, PartUpdate, Scores};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
 use planetree_metric::Mean;
@@ -64,24 +64,8 @@ impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
         self.validation.log(&*self.algorithm.function(), self.algorithm.means(), round)
     }
 
-    fn training_scores(&self) -> Option<&Scores> {
-        None // the rows are scored where they are, which may be another process
-    }
-
     fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
         Ok(Cow::Owned(self.validation.scores(&*self.algorithm.function(), set)?))
-    }
-
-    fn leaves_threads_idle(&self) -> bool {
-        false
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
-    fn finish(&mut self, _last: u32) -> LearnerOutputs {
-        LearnerOutputs::default()
     }
 
     fn end_note(&self, rounds: u32) -> String {

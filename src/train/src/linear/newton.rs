@@ -4,9 +4,9 @@
 //! sum over the rows of weight * loss(label, score) + lambda / 2 * sum over the features of weight²
 //! ```
 //!
-//! where the loss is half the squared error, the log loss or half the squared hinge loss of a row, and the
-//! intercept is not penalised. For the squared error, one step leads to the minimum: it solves the normal equations. A step for the log loss is one of iteratively
-//! reweighted least squares.
+//! where the loss is half the squared error, the log loss or half the squared hinge loss of a row, and the intercept is
+//! not penalised. For the squared error, one step leads to the minimum: it solves the normal equations. A step for the log
+//! loss is one of iteratively reweighted least squares.
 
 use super::jobs::LinearSums;
 use super::plan::{LinearPoint, StandardPlan};

@@ -25,13 +25,28 @@ use planetree_data::source::LabelledRows;
 use planetree_model::model::{FeatureNormalisation, PartFamily};
 use std::sync::Arc;
 
-/// What a linear function is trained on.
-#[derive(Clone, Copy)]
+/// What a linear function or a net is trained on.
 pub(crate) struct LinearInput<'a> {
     /// The part and its rows.
     pub member: &'a MemberInput,
     /// The weights of the rows.
     pub weights: RowWeights,
+    /// How features are normalised.
+    pub normalisation: FeatureNormalisation,
+    /// All parameters as TOML, for other processes.
+    pub parameters: String,
+    /// The scores that training starts from.
+    pub start: Option<StartScores>,
+}
+
+/// The rows of a part, ready for training.
+pub(crate) struct PreparedRows<'a> {
+    /// The features.
+    pub plan: StandardPlan,
+    /// Runs jobs on the training rows.
+    pub jobs: LinearJobs<'a>,
+    /// The validation sets.
+    pub validation: LinearValidation,
 }
 
 /// Memory per row for the label, the score and the bounds of queries, besides the values of the features.
@@ -48,12 +63,14 @@ impl PartSettings for LinearSettings {
         let request = context.request;
         let start = start_score(self, &input.data.rows, given.is_some())
             .map_err(|problem| problem.at(request.place()))?;
-        let (training, validation) = StartScores::divided(given);
-        let weights = row_weights(self, &input.data.rows, observer);
-        let data = LinearInput { member: input, weights };
-        let snapshot = || self.with(LearnerParameters::Linear(self.learner.clone())).to_toml();
-        let (jobs, offset) = jobs(context, self, snapshot, data, training)?;
-        let plan = plan(context, self.learner.normalisation, data, offset, &jobs, observer)?;
+        let data = LinearInput {
+            member: input,
+            weights: row_weights(self, &input.data.rows, observer),
+            normalisation: self.learner.normalisation,
+            parameters: self.with(LearnerParameters::Linear(self.learner.clone())).to_toml(),
+            start: given,
+        };
+        let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
         let function = plan.function(&intercept);
         let costs = match self.learner.penalty {
@@ -74,16 +91,11 @@ impl PartSettings for LinearSettings {
             function: function.clone(),
             current: None,
         };
-        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
-        Ok((PartFamily::Linear(function), Box::new(learner)))
+        Ok((PartFamily::Linear(function), Box::new(LinearLearner { algorithm, validation })))
     }
 
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
-    }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
     }
 }
 
@@ -106,23 +118,38 @@ fn start_score(
     Ok(if has_start || is_hinge { 0.0 } else { logistic.start(mean_of(rows, relevant)) })
 }
 
-/// Reads the rows, or prepares to read them for every job if they do not fit in memory. `snapshot` returns all parameters
-/// as TOML, for other processes. Also returns the largest absolute score that training starts from.
-pub(crate) fn jobs<'a, L: Sync>(
+/// Reads the rows, and finds the ranges, means and deviations of all features.
+pub(crate) fn prepare<'a, L: Sync>(
     context: &StageContext<'a>,
     settings: &'a Parameters<L>,
-    snapshot: impl FnOnce() -> String,
-    LinearInput { member: input, weights }: LinearInput<'a>,
+    mut input: LinearInput<'a>,
+    observer: &mut dyn Observer,
+) -> Result<PreparedRows<'a>> {
+    let (training, validation) = StartScores::divided(input.start.take());
+    let (jobs, offset) = jobs(context, settings, &input, training)?;
+    let plan = plan(context, &input, offset, &jobs, observer)?;
+    let validation = LinearValidation::new(context, settings, input.member, validation)?;
+    Ok(PreparedRows { plan, jobs, validation })
+}
+
+/// Reads the rows, or prepares to read them for every job if they do not fit in memory. Also returns the largest absolute
+/// score that training starts from.
+fn jobs<'a, L: Sync>(
+    context: &StageContext<'a>,
+    settings: &'a Parameters<L>,
+    data: &LinearInput<'a>,
     start: Option<TrainingStart>,
 ) -> Result<(LinearJobs<'a>, f64)> {
     let (request, source): (&TrainRequest, _) = (context.request, &context.sources.source);
+    let (input, weights) = (data.member, data.weights);
     if let Some(backend) = &request.backend {
         let start = match start {
             Some(TrainingStart::Remote(model)) => Some(Bytes(model.to_bytes()?)),
             _ => None,
         };
         let has_start = start.is_some();
-        let snapshot = LinearSnapshot { parameters: snapshot(), weights, at_most: input.at_most, start };
+        let parameters = data.parameters.clone();
+        let snapshot = LinearSnapshot { parameters, weights, at_most: input.at_most, start };
         let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
         let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
         return Ok((jobs, offset));
@@ -160,15 +187,14 @@ pub(crate) fn jobs<'a, L: Sync>(
 }
 
 /// Finds the ranges, means and deviations of all features.
-pub(crate) fn plan(
+fn plan(
     context: &StageContext<'_>,
-    normalisation: FeatureNormalisation,
-    data: LinearInput<'_>,
+    data: &LinearInput<'_>,
     offset: f64,
     jobs: &LinearJobs<'_>,
     observer: &mut dyn Observer,
 ) -> Result<StandardPlan> {
-    let (source, rows) = (&context.sources.source, &data.member.data.rows);
+    let (source, rows, normalisation) = (&context.sources.source, &data.member.data.rows, data.normalisation);
     let is_word = |feature: &usize| source.has_words(*feature);
     let left_out: Vec<&str> =
         (0..source.features()).filter(is_word).map(|feature| source.names()[feature].as_str()).collect();

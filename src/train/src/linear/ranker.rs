@@ -1,12 +1,11 @@
 //! What learners that optimise a ranking metric by a linear function share.
 
 use super::learner::{LinearAlgorithm, LinearLearner};
-use super::prepare::BYTES_PER_ROW;
+use super::prepare::{BYTES_PER_ROW, LinearInput, PreparedRows, prepare};
 use super::ranking::RankingTarget;
 use super::runner::LinearJobs;
 use super::validation::LinearValidation;
 use super::weights::RowWeights;
-use super::{LinearInput, jobs, plan};
 use crate::config::{LearnerParameters, MetricRanker, Parameters, RankerParameters};
 use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
 use planetree_base::error::{Error, Result};
@@ -60,10 +59,6 @@ impl<O: MetricAlgorithm> PartSettings for Parameters<MetricRanker<O>> {
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * RANKING_BYTES_PER_ROW
     }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
-    }
 }
 
 impl RankingProblem<'_> {
@@ -92,18 +87,22 @@ fn problem<'a, O: MetricAlgorithm>(
         observer.note(&format!("{} does not use the weights of rows", O::SPEC.noun));
     }
     let ranker = &settings.learner;
-    let snapshot = || settings.with(O::parameters(ranker.clone())).to_toml();
-    let (training, validation) = StartScores::divided(start);
-    let data = LinearInput { member: input, weights: RowWeights::Equal };
-    let (jobs, offset) = jobs(context, settings, snapshot, data, training)?;
+    let data = LinearInput {
+        member: input,
+        weights: RowWeights::Equal,
+        normalisation: ranker.normalisation,
+        parameters: settings.with(O::parameters(ranker.clone())).to_toml(),
+        start,
+    };
+    let PreparedRows { plan, jobs, validation } = prepare(context, settings, data, observer)?;
     let target = RankingTarget {
-        plan: plan(context, ranker.normalisation, data, offset, &jobs, observer)?,
+        plan,
         metric: ranker.metric.to_string(),
         convention: settings.convention.to_string(),
         queries: rows.iter().map(|rows| rows.queries().count() as u64).sum(),
     };
     let problem = RankingProblem { target, jobs, metrics: settings.metrics.clone() };
-    Ok((problem, LinearValidation::new(context, validation)))
+    Ok((problem, validation))
 }
 
 /// Returns an error if all documents of every query have the same label.

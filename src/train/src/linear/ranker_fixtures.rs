@@ -1,11 +1,11 @@
-//! Problems and naive references for the tests of learners that optimise a ranking metric.
+//! Problems and naive references for the tests of linear learners and nets.
 
 use super::plan::{PlannedFeature, StandardPlan};
 use super::ranker::RankingProblem;
 use super::ranking::RankingTarget;
 use super::rows::LinearRows;
 use super::runner::LinearJobs;
-use crate::config::load;
+use crate::config::{Parameters, load};
 use crate::fixtures::{Document, FEATURES, dataset, normalised};
 use planetree_data::source::LabelledData;
 use planetree_metric::{Convention, Judge, Metric, QueryRows};
@@ -29,28 +29,40 @@ pub(crate) fn problem<'a>(
     convention: &str,
     is_streamed: bool,
 ) -> RankingProblem<'a> {
-    let read = |partitions: &[usize]| {
-        let plan = load(Some("linear"), None, &[]).unwrap();
-        LinearRows::read(source, partitions, plan.first(), None)
-    };
+    let settings = load(Some("linear"), None, &[]).unwrap().first().clone();
+    let metrics = settings.metrics.clone();
+    let (jobs, queries) = jobs_on(source, settings, is_streamed);
+    let target =
+        RankingTarget { plan: plan(), metric: metric.to_owned(), convention: convention.to_owned(), queries };
+    RankingProblem { target, jobs, metrics }
+}
+
+/// Returns jobs on the rows of a dataset, and the number of queries. `is_streamed` reads the rows for every job.
+pub(crate) fn jobs_on<L: Send + Sync + 'static>(
+    source: &LabelledData,
+    settings: Parameters<L>,
+    is_streamed: bool,
+) -> (LinearJobs<'_>, u64) {
+    let read = move |partitions: &[usize]| LinearRows::read(source, partitions, &settings, None);
     let rows = read(&(0..source.partitions()).collect::<Vec<_>>()).unwrap();
     let queries = rows.rows.iter().map(|rows| rows.queries().count() as u64).sum();
     let jobs = match is_streamed {
         true => LinearJobs::Streamed { source, read: Box::new(move |partition| read(&[partition])) },
         false => LinearJobs::Memory { source, rows },
     };
-    let plan = StandardPlan {
+    (jobs, queries)
+}
+
+/// Returns a plan that normalises features by query and does not standardise them.
+pub(crate) fn plan() -> StandardPlan {
+    StandardPlan {
         normalisation: FeatureNormalisation::Query,
         features: (0..WEIGHTED as u32).map(|feature| PlannedFeature::new(feature, Some(0.0))).collect(),
         weight: 1.0,
         label: 4.0,
         offset: 0.0,
         all_features: FEATURES as u32,
-    };
-    let target =
-        RankingTarget { plan, metric: metric.to_owned(), convention: convention.to_owned(), queries };
-    let metrics = load(Some("linear"), None, &[]).unwrap().first().metrics.clone();
-    RankingProblem { target, jobs, metrics }
+    }
 }
 
 /// Evaluates documents query by query, with plain loops.

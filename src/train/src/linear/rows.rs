@@ -156,11 +156,6 @@ impl LinearRows {
         offsets.fold(0.0, |most, offset| most.max(offset.abs()))
     }
 
-    /// Returns the scores that training started from, of the documents of a query.
-    pub(crate) fn offsets_of(&self, (partition, _, query): &QueryRows<'_>) -> Option<&[f64]> {
-        self.offsets.as_ref().map(|offsets| &offsets[*partition][query.clone()])
-    }
-
     /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> u64 {
         let values = self.values.iter().flatten().map(|column| 4 * column.len() as u64);
@@ -323,7 +318,7 @@ impl QueryMatrix {
         let (partition, rows, query) = place;
         let padded = query.len().next_multiple_of(LANES).max(LANES);
         let size = context.plan.features.len() + 1;
-        self.start_scores(context, all.offsets_of(place), query.len());
+        self.start_scores(context, all.offsets(*partition, query.clone()), query.len());
         self.fill(context, &all.values[*partition], query.clone(), padded);
         let total = self.row_losses(context.loss, rows, query.clone());
         self.gradients.resize(padded, 0.0);

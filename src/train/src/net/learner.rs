@@ -1,7 +1,7 @@
 //! Connects nets to the training driver. A round is an epoch, which replaces the net.
 
 use super::training::{NetProblem, TrainedNet};
-use crate::driver::{Learner, LearnerOutputs, LogValue, PartUpdate, Scores};
+use crate::driver::{Learner, LogValue, PartUpdate, Scores};
 use crate::linear::LinearValidation;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -181,35 +181,26 @@ impl Learner for NetLearner<'_> {
         Ok(self.current.log.clone())
     }
 
-    fn training_scores(&self) -> Option<&Scores> {
-        None // the rows are scored where they are, which may be another process
-    }
-
     fn validation_scores(&self, set: usize, _round: u32) -> Result<Cow<'_, Scores>> {
         Ok(Cow::Owned(self.validation.scores(&self.function(), set)?))
     }
 
-    fn leaves_threads_idle(&self) -> bool {
-        false
-    }
-
-    fn can_stream(&self) -> bool {
-        false
-    }
-
-    fn finish(&mut self, _last: u32) -> LearnerOutputs {
-        LearnerOutputs::default()
-    }
-
     fn end_note(&self, rounds: u32) -> String {
-        let epoch = self.diverged.unwrap_or(rounds);
-        format!(
-            "the net diverged in epoch {epoch}: weights or scores became non-finite; the best epoch before it was kept; \
-             lower learning_rate"
-        )
+        diverged_note(self.diverged.unwrap_or(rounds))
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.diverged.map(diverged_note)
     }
 
     fn no_split(&self) -> Error {
         Error::bug("net", "the first epoch has no result")
     }
+}
+
+fn diverged_note(epoch: u32) -> String {
+    format!(
+        "the net diverged in epoch {epoch}: weights or scores became non-finite; the best epoch before it was kept; \
+         lower learning_rate"
+    )
 }

@@ -11,6 +11,8 @@
 //! The gradient of a query is summed in the order of its rows, and queries are added in fixed point. So the weights depend
 //! neither on threads and partitions nor on the processes that hold the rows.
 
+#[cfg(test)]
+mod driver_tests;
 mod jobs;
 mod learner;
 mod optimiser;

@@ -7,7 +7,7 @@ use crate::config::{LearnerParameters, NetSettings, ObjectiveParameters};
 use crate::driver::{
     Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest, mean_of,
 };
-use crate::linear::{BYTES_PER_ROW, LinearInput, LinearValidation, RowWeights, jobs, plan};
+use crate::linear::{BYTES_PER_ROW, LinearInput, PreparedRows, RowWeights, prepare};
 use crate::objective::{LabelProblem, Objective, objective};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
@@ -24,8 +24,9 @@ impl PartSettings for NetSettings {
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let (request, rows) = (context.request, &input.data.rows);
         let objective = objective(&self.learner.objective, self.seed);
-        let output = start_score(objective.as_deref(), rows, start.is_some())
-            .map_err(|problem| problem.at(request.place()))?;
+        let output =
+            start_score(objective.as_deref(), rows).map_err(|problem| problem.at(request.place()))?;
+        let output = start.is_none().then_some(output);
         let queries = trained_queries(objective.as_deref(), rows);
         if queries.is_empty() {
             return Err(Error::place(
@@ -35,10 +36,14 @@ impl PartSettings for NetSettings {
             ));
         }
         let parameters = self.with(LearnerParameters::Net(self.learner.clone())).to_toml();
-        let (training, validation) = StartScores::divided(start);
-        let data = LinearInput { member: input, weights: RowWeights::Given };
-        let (jobs, offset) = jobs(context, self, || parameters.clone(), data, training)?;
-        let plan = plan(context, self.learner.normalisation, data, offset, &jobs, observer)?;
+        let data = LinearInput {
+            member: input,
+            weights: RowWeights::Given,
+            normalisation: self.learner.normalisation,
+            parameters: parameters.clone(),
+            start,
+        };
+        let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
         let problem = NetProblem {
             settings: self,
             target: NetTarget { plan, activation: self.learner.activation, parameters },
@@ -56,7 +61,7 @@ impl PartSettings for NetSettings {
         let part = PartFamily::Net(problem.function(&layers));
         let learner = NetLearner {
             problem,
-            validation: LinearValidation::new(context, validation),
+            validation,
             judged_by: request.validation.first().map_or("train".to_owned(), |set| set.name.clone()),
             nets,
             current: EpochResult { layers, log: Vec::new() },
@@ -71,24 +76,15 @@ impl PartSettings for NetSettings {
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
     }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
-    }
 }
 
 /// Returns the bias of the output before the first epoch: the best constant of the objective. Returns an error if the
 /// objective cannot learn from the labels.
-fn start_score(
-    objective: Option<&dyn Objective>,
-    rows: &[LabelledRows],
-    has_start: bool,
-) -> Result<f64, LabelProblem> {
+fn start_score(objective: Option<&dyn Objective>, rows: &[LabelledRows]) -> Result<f64, LabelProblem> {
     if let Some(objective) = objective {
         objective.check(rows)?;
     }
     Ok(match objective {
-        _ if has_start => 0.0,
         None => mean_of(rows, |label| label),
         Some(objective) => {
             objective.start(mean_of(rows, |label| if objective.is_relevant(label) { 1.0 } else { 0.0 }))

@@ -11,12 +11,13 @@ const OF_BATCHES: u64 = 0x6e65_7402;
 
 /// Draws the weights of a restart. They are uniform, with a range that depends on the size of the layers (Glorot & Bengio
 /// 2010, eq. 16). Biases are 0, and so are all weights of a net without a hidden layer, whose loss has one minimum. `features`
-/// are the numbers of the inputs, and `output` is the bias of the output.
+/// are the numbers of the inputs, and `output` is the bias of the output. Without it, the weights of the output are 0, too,
+/// so that the net is 0 everywhere.
 pub(super) fn initial_layers(
     settings: &NetSettings,
     restart: u32,
     features: &[u32],
-    output: f64,
+    output: Option<f64>,
 ) -> Vec<NetLayer> {
     let mut layers = Vec::new();
     let mut inputs = features.len();
@@ -38,7 +39,10 @@ pub(super) fn initial_layers(
         inputs = units;
     }
     if let Some(last) = layers.last_mut() {
-        last.biases.fill(output);
+        match output {
+            Some(output) => last.biases.fill(output),
+            None => last.weights.fill(0.0),
+        }
     }
     layers
 }

@@ -4,12 +4,11 @@ use super::jobs::NetTarget;
 use super::start::batches;
 use super::training::{NetProblem, TrainedNet};
 use crate::config::{LearnerParameters, NetSettings, ObjectiveParameters, Optimiser, load};
-use crate::fixtures::{Document, FEATURES, documents, normalised};
-use crate::linear::ranker_fixtures::{WEIGHTED, source};
-use crate::linear::{LinearJobs, LinearRows, PlannedFeature, StandardPlan};
+use crate::fixtures::{Document, documents, normalised};
+use crate::linear::ranker_fixtures::{WEIGHTED, jobs_on, plan, source};
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
-use planetree_model::model::{Activation, FeatureNormalisation, NetLayer};
+use planetree_model::model::{Activation, NetLayer};
 
 /// Returns the parameters of a preset with changes.
 fn settings(preset: &str, set: &[&str]) -> NetSettings {
@@ -21,28 +20,14 @@ fn settings(preset: &str, set: &[&str]) -> NetSettings {
 
 /// Returns the problem of training a net on all queries of a dataset, whose features are normalised by query.
 fn problem<'a>(source: &'a LabelledData, settings: &'a NetSettings, is_streamed: bool) -> NetProblem<'a> {
-    let read = move |partitions: &[usize]| LinearRows::read(source, partitions, settings, None);
-    let rows = read(&(0..source.partitions()).collect::<Vec<_>>()).unwrap();
-    let queries: u64 = rows.partitions().iter().map(|rows| rows.queries().count() as u64).sum();
-    let jobs = match is_streamed {
-        true => LinearJobs::Streamed { source, read: Box::new(move |partition| read(&[partition])) },
-        false => LinearJobs::Memory { source, rows },
-    };
-    let plan = StandardPlan {
-        normalisation: FeatureNormalisation::Query,
-        features: (0..WEIGHTED as u32).map(|feature| PlannedFeature::new(feature, Some(0.0))).collect(),
-        weight: 1.0,
-        label: 4.0,
-        offset: 0.0,
-        all_features: FEATURES as u32,
-    };
+    let (jobs, queries) = jobs_on(source, settings.clone(), is_streamed);
     let parameters = settings.with(LearnerParameters::Net(settings.learner.clone())).to_toml();
     NetProblem {
         settings,
-        target: NetTarget { plan, activation: settings.learner.activation, parameters },
+        target: NetTarget { plan: plan(), activation: settings.learner.activation, parameters },
         jobs,
         queries: (0..queries).collect(),
-        output: 0.0,
+        output: Some(0.0),
         trains_output: settings.learner.objective == ObjectiveParameters::Squared,
         metrics: settings.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
     }
@@ -357,10 +342,38 @@ fn a_net_whose_numbers_overflow_is_noticed() {
     let mut net = problem.start(0);
     let diverged = (1..400).find(|epoch| !problem.epoch(&mut net, *epoch).unwrap());
     assert!(diverged.is_some());
+    // Adam adds up the squares of gradients, which overflow before the gradients do.
+    let adam =
+        self::settings("ranknet-net", &["objective=squared", "activation=relu", "hidden_layers=6,6,6"]);
+    let problem = self::problem(&source, &adam, false);
+    let mut large = problem.start(0);
+    large.layers.iter_mut().for_each(|layer| layer.weights.fill(1e29));
+    assert!(!problem.epoch(&mut large, 1).unwrap());
     let mut huge = problem.start(0).layers;
     huge[1].weights.fill(1e300);
     huge[2].weights.fill(1e300);
     assert!(problem.means(&huge).unwrap().is_none());
+}
+
+#[test]
+fn a_net_that_starts_from_scores_adds_nothing_before_its_first_epoch() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(15, 20);
+    let source = source(room.path(), &documents, 1 << 20);
+    let settings = settings("ranknet-net", &["hidden_layers=4,3"]);
+    let problem = NetProblem { output: None, ..problem(&source, &settings, false) };
+    let mut net = problem.start(0);
+    let all_scores = |layers: &[NetLayer]| -> Vec<f64> {
+        let of = |query: &NaiveQuery| scores(layers, settings.learner.activation, query);
+        naive_queries(&documents).iter().flat_map(of).collect()
+    };
+    assert!(all_scores(&net.layers).iter().all(|score| *score == 0.0));
+    // It learns nevertheless, in all layers.
+    let before = net.layers.clone();
+    assert!(problem.epoch(&mut net, 1).unwrap() && problem.epoch(&mut net, 2).unwrap());
+    for (layer, before) in net.layers.iter().zip(before) {
+        assert_ne!(layer.weights, before.weights);
+    }
 }
 
 #[test]

@@ -22,8 +22,9 @@ pub(super) struct NetProblem<'a> {
     pub jobs: LinearJobs<'a>,
     /// The numbers of the queries that can have gradients.
     pub queries: Vec<u64>,
-    /// The bias of the output before the first epoch.
-    pub output: f64,
+    /// The bias of the output before the first epoch. `None` if training starts from scores, to which a net before its
+    /// first epoch adds nothing.
+    pub output: Option<f64>,
     /// Whether the bias of the output is trained. The loss of most objectives depends on differences of scores only, so that
     /// its gradient is nothing but rounding errors, which Adam would follow.
     pub trains_output: bool,
@@ -55,6 +56,9 @@ const MARGIN: f64 = 16.0;
 /// Weights beyond this have diverged, long before they overflow.
 const LARGEST_WEIGHT: f64 = 1e30;
 
+/// Gradients beyond this have diverged: Adam adds up their squares.
+const LARGEST_GRADIENT: f64 = 1e150;
+
 impl NetProblem<'_> {
     /// Returns a net before the first epoch.
     pub(super) fn start(&self, restart: u32) -> TrainedNet {
@@ -64,7 +68,8 @@ impl NetProblem<'_> {
         TrainedNet { restart, layers, optimiser, bound: 1.0 }
     }
 
-    /// Trains a net for an epoch. Returns false if a weight, a score or a gradient is no longer finite.
+    /// Trains a net for an epoch. Returns false if a weight, a score or a gradient is no longer finite, or is about to
+    /// overflow.
     pub(super) fn epoch(&self, net: &mut TrainedNet, epoch: u32) -> Result<bool> {
         let parameters = &self.settings.learner;
         for batch in batches(self.settings, net.restart, epoch, &self.queries) {
@@ -96,7 +101,7 @@ impl NetProblem<'_> {
         Ok(true)
     }
 
-    /// Returns the mean of the gradients of a batch's queries, or `None` if it is not finite.
+    /// Returns the mean of the gradients of a batch's queries, or `None` if it is not finite or too large.
     fn gradient(&self, net: &mut TrainedNet, batch: Vec<u64>, epoch: u32) -> Result<Option<Vec<f64>>> {
         let count = batch.len() as f64;
         let mut job = NetGradients {
@@ -111,10 +116,10 @@ impl NetProblem<'_> {
             if totals.sums.count() != gradient_count(&net.layers) {
                 return Err(malformed());
             }
-            let needed = totals.largest * count;
-            if !(needed * MARGIN).is_finite() {
+            if totals.largest > LARGEST_GRADIENT {
                 return Ok(None);
             }
+            let needed = totals.largest * count;
             // The same comparison as in the job, which leaves out larger terms.
             if totals.largest <= job.bound / count {
                 let scale = SumScale::of_bound(job.bound);

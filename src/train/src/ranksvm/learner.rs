@@ -7,8 +7,8 @@ use super::newton::{PairMinimum, PairProblem};
 use crate::config::{LearnerParameters, RankSvmSettings, svm_costs};
 use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
 use crate::linear::{
-    LinearAlgorithm, LinearInput, LinearLearner, LinearPoint, LinearValidation, RowWeights, jobs, overflow,
-    plan, query_weight,
+    LinearAlgorithm, LinearInput, LinearLearner, LinearPoint, PreparedRows, RowWeights, costs_tried,
+    overflow, prepare, query_weight,
 };
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
@@ -46,16 +46,18 @@ impl PartSettings for RankSvmSettings {
         observer: &mut dyn Observer,
     ) -> Result<(PartFamily, Box<dyn Learner + 'a>)> {
         let pairs = pair_weight(&input.data.rows, &context.sources.source.place())?;
-        let (training, validation) = StartScores::divided(given);
-        let data = LinearInput { member: input, weights: RowWeights::Given };
-        let snapshot = || self.with(LearnerParameters::RankSvm(self.learner.clone())).to_toml();
-        let (jobs, offset) = jobs(context, self, snapshot, data, training)?;
-        let standard = plan(context, self.learner.normalisation, data, offset, &jobs, observer)?;
-        let plan = PairPlan { standard, pairs };
-        let zero = LinearPoint { intercept: 0.0, weights: vec![0.0; plan.standard.features.len()] };
-        let function = plan.standard.function(&zero);
+        let data = LinearInput {
+            member: input,
+            weights: RowWeights::Given,
+            normalisation: self.learner.normalisation,
+            parameters: self.with(LearnerParameters::RankSvm(self.learner.clone())).to_toml(),
+            start: given,
+        };
+        let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
+        let zero = LinearPoint { intercept: 0.0, weights: vec![0.0; plan.features.len()] };
+        let function = plan.function(&zero);
         let problem = PairProblem {
-            plan,
+            plan: PairPlan { standard: plan, pairs },
             jobs,
             metrics: self.metrics.clone(),
             tolerance: self.learner.tolerance,
@@ -69,16 +71,11 @@ impl PartSettings for RankSvmSettings {
             means: Vec::new(),
             unfinished: Vec::new(),
         };
-        let learner = LinearLearner { algorithm, validation: LinearValidation::new(context, validation) };
-        Ok((PartFamily::Linear(function), Box::new(learner)))
+        Ok((PartFamily::Linear(function), Box::new(LinearLearner { algorithm, validation })))
     }
 
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
-    }
-
-    fn logs_error(&self, _request: &TrainRequest) -> bool {
-        false
     }
 }
 
@@ -87,12 +84,17 @@ impl LinearAlgorithm for RankSvm<'_> {
         self.function = function.clone();
     }
 
-    fn start(&mut self, _round: u32) -> Result<()> {
+    fn start(&mut self, round: u32) -> Result<()> {
         let pairs = self.problem.plan.pairs;
         let largest = self.costs.iter().fold(0f64, |most, cost| most.max(pairs / cost));
         let penalties = self.problem.penalties(largest);
         if !penalties.iter().all(|penalty| (penalty + pairs).is_finite()) {
             return Err(Error::usage("svm_c is too small: the penalty overflows", "raise svm_c"));
+        }
+        // The scores that training starts from are logged as round 0.
+        if round == 1 && self.problem.plan.standard.offset > 0.0 {
+            let zero = vec![0.0; penalties.len()];
+            self.means = self.problem.evaluate(&penalties, zero)?.means;
         }
         Ok(())
     }
@@ -123,7 +125,7 @@ impl LinearAlgorithm for RankSvm<'_> {
     }
 
     fn end_note(&self, _rounds: u32) -> String {
-        format!("all {} values of svm_c were tried", self.costs.len())
+        costs_tried(self.costs.len())
     }
 
     fn limit_note(&self, _rounds: u32) -> Option<String> {

@@ -190,8 +190,9 @@ impl<'a> PairRows<'a> {
     }
 
     /// Returns the scores that training starts from.
-    fn start_scores(&self, query: &QueryRows<'_>) -> Vec<f64> {
-        self.rows.offsets_of(query).map_or_else(|| vec![0.0; query.2.len()], <[f64]>::to_vec)
+    fn start_scores(&self, (partition, _, range): &QueryRows<'_>) -> Vec<f64> {
+        let offsets = self.rows.offsets(*partition, range.clone());
+        offsets.map_or_else(|| vec![0.0; range.len()], <[f64]>::to_vec)
     }
 
     /// Adds up sums of all queries, which `add` adds for the query with a number.

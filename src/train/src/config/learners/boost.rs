@@ -9,7 +9,7 @@ use super::super::sections::{
 };
 use super::super::settings::TrainSettings;
 use super::super::value::{ValueError, quoted};
-use super::super::words::{NamedEnum, word};
+use super::super::words::{NamedEnum, real, word};
 use super::{BinNeeds, LearnerConfig, LearnerParameters, LearnerSpec, Refusal, forest};
 use planetree_base::error::Result;
 
@@ -202,11 +202,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "min_sum_hessian",
         aliases: &["min_sum_hessian_in_leaf", "min_child_weight", "min_sum_hessian_per_leaf"],
-        kind: KeyKind::Real {
-            range: NOT_NEGATIVE,
-            set: |raw, value| raw.boost.min_sum_hessian = value,
-            get: |raw| raw.boost.min_sum_hessian,
-        },
+        kind: real!(boost.min_sum_hessian, NOT_NEGATIVE),
         default: "0.0",
         help: "Minimum sum of hessians per leaf; with squared error, the hessian of a row is its weight",
         ..Key::PLAIN

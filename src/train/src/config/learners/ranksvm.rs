@@ -1,9 +1,10 @@
 //! Support vector machines of document pairs: parameters and their keys.
 
 use super::super::Parameters;
-use super::super::keys::{Key, KeyKind, Reals};
+use super::super::keys::{Key, Reals};
 use super::super::raw::RawParameters;
 use super::super::sections::{NORMALISATION, Section};
+use super::super::words::real;
 use super::svm::{COST, NO_CLASSES, NO_VALIDATION, SVM};
 use super::{LearnerConfig, LearnerParameters, LearnerSpec, Refusal};
 use planetree_model::model::FeatureNormalisation;
@@ -38,11 +39,7 @@ static SECTION: Section = Section { keys: KEYS, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[Key {
     name: "svm_tolerance",
-    kind: KeyKind::Real {
-        range: Reals { zero: false, most: 1.0 },
-        set: |raw, value| raw.svm.tolerance = value,
-        get: |raw| raw.svm.tolerance,
-    },
+    kind: real!(svm.tolerance, Reals { zero: false, most: 1.0 }),
     default: "0.0001",
     omits_default: true,
     help: "Ranking SVM: a search ends after a Newton step that was predicted to lower the objective by at most this fraction",

@@ -6,6 +6,7 @@ use super::super::raw::RawParameters;
 use super::super::sections::{NORMALISATION, RELEVANCE, Section};
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
+use super::super::words::real;
 use super::{LearnerParameters, LearnerSpec, LinearLoss, LinearParameters, LinearPenalty, Refusal, ranksvm};
 use planetree_base::error::Result;
 
@@ -63,11 +64,7 @@ static SECTION: Section = Section { keys: KEYS, ..Section::PLAIN };
 
 static KEYS: &[Key] = &[Key {
     name: "undersample",
-    kind: KeyKind::Real {
-        range: Reals { zero: true, most: 1e6 },
-        set: |raw, value| raw.svm.undersample = value,
-        get: |raw| raw.svm.undersample,
-    },
+    kind: real!(svm.undersample, Reals { zero: true, most: 1e6 }),
     default: "0.0",
     omits_default: true,
     help: "SVM of relevance: nonrelevant documents per relevant one, drawn at random (seed); 0 uses all of them",

@@ -5,7 +5,7 @@ use super::super::learners::CriterionName;
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, word};
+use super::super::words::{NamedEnum, real, word};
 use super::{Candidates, Sampling, Section};
 use planetree_base::error::Result;
 use planetree_metric::{Discount, Metric};
@@ -99,11 +99,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "queries_per_node",
-        kind: KeyKind::Real {
-            range: SHARE,
-            set: |raw, value| raw.listwise.splits.queries_per_node = value,
-            get: |raw| raw.listwise.splits.queries_per_node,
-        },
+        kind: real!(listwise.splits.queries_per_node, SHARE),
         default: "1.0",
         omits_default: true,
         help: "Listwise trees: fraction of the queries sampled for the gains of each node",

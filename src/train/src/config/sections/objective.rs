@@ -4,7 +4,7 @@ use super::super::keys::{Key, KeyKind, NOT_NEGATIVE, Reals, Written};
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, word};
+use super::super::words::{NamedEnum, real, word};
 use super::Section;
 use planetree_base::error::Result;
 use planetree_metric::{Gain, Metric};
@@ -281,11 +281,7 @@ static OBJECTIVE_KEYS: &[Key] = &[
     Key {
         name: "lambda_l2",
         aliases: &["lambda", "reg_lambda", "l2_regularization"],
-        kind: KeyKind::Real {
-            range: NOT_NEGATIVE,
-            set: |raw, value| raw.objective.lambda_l2 = value,
-            get: |raw| raw.objective.lambda_l2,
-        },
+        kind: real!(objective.lambda_l2, NOT_NEGATIVE),
         default: "0.0",
         help: "L2 regularisation of leaf values, or of the weights of a linear model or net",
         ..Key::PLAIN
@@ -331,11 +327,7 @@ static PAIRWISE_KEYS: &[Key] = &[
     Key {
         name: "sigma",
         aliases: &["sigmoid"],
-        kind: KeyKind::Real {
-            range: Reals { zero: false, most: 1000.0 },
-            set: |raw, value| raw.objective.sigma = value,
-            get: |raw| raw.objective.sigma,
-        },
+        kind: real!(objective.sigma, Reals { zero: false, most: 1000.0 }),
         default: "1.0",
         help: "RankNet and LambdaRank: steepness of the sigmoid in the pairwise loss",
         ..Key::PLAIN
@@ -354,11 +346,7 @@ static PAIRWISE_KEYS: &[Key] = &[
     Key {
         name: "margin",
         aliases: &["tau"],
-        kind: KeyKind::Real {
-            range: Reals { zero: false, most: 1e6 },
-            set: |raw, value| raw.objective.margin = value,
-            get: |raw| raw.objective.margin,
-        },
+        kind: real!(objective.margin, Reals { zero: false, most: 1e6 }),
         default: "1.0",
         help: "GBRANK: required score margin between the two documents of a pair",
         ..Key::PLAIN
@@ -389,11 +377,7 @@ static PAIRWISE_KEYS: &[Key] = &[
     Key {
         name: "bias_norm",
         aliases: &["lambdarank_bias_norm"],
-        kind: KeyKind::Real {
-            range: NOT_NEGATIVE,
-            set: |raw, value| raw.objective.bias_norm = value,
-            get: |raw| raw.objective.bias_norm,
-        },
+        kind: real!(objective.bias_norm, NOT_NEGATIVE),
         default: "1.0",
         help: "Unbiased only: regularisation of the position bias; larger values weaken the correction",
         ..Key::PLAIN

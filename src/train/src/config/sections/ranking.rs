@@ -3,6 +3,7 @@
 use super::super::keys::{Key, KeyKind, NOT_NEGATIVE};
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
+use super::super::words::real;
 use super::Section;
 use planetree_base::error::Result;
 use planetree_metric::Metric;
@@ -42,11 +43,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "tolerance",
-        kind: KeyKind::Real {
-            range: NOT_NEGATIVE,
-            set: |raw, value| raw.ranking.tolerance = value,
-            get: |raw| raw.ranking.tolerance,
-        },
+        kind: real!(ranking.tolerance, NOT_NEGATIVE),
         default: "0.001",
         help: "AdaRank: training ends when a round would lower train_metric by at least this; Coordinate Ascent: a restart ends when a sweep over all features gains less than this",
         ..Key::PLAIN

@@ -5,7 +5,7 @@ use super::super::learners::FOREST;
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
-use super::super::words::{NamedEnum, word};
+use super::super::words::{NamedEnum, real, word};
 use super::{Candidates, CostParameters, Section};
 use planetree_base::error::Result;
 
@@ -162,11 +162,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "min_gain",
         aliases: &["min_gain_to_split", "min_split_gain", "gamma", "min_split_loss"],
-        kind: KeyKind::Real {
-            range: NOT_NEGATIVE,
-            set: |raw, value| raw.tree.min_gain = value,
-            get: |raw| raw.tree.min_gain,
-        },
+        kind: real!(tree.min_gain, NOT_NEGATIVE),
         default: "0.0",
         help: "Minimum gain of a split",
         ..Key::PLAIN
@@ -174,11 +170,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "bagging_fraction",
         aliases: &["subsample", "bagging", "sub_row", "row_fraction"],
-        kind: KeyKind::Real {
-            range: SHARE,
-            set: |raw, value| raw.tree.sampling.fraction = value,
-            get: |raw| raw.tree.sampling.fraction,
-        },
+        kind: real!(tree.sampling.fraction, SHARE),
         default: "1.0",
         help: "Fraction of rows or queries sampled for each tree",
         ..Key::PLAIN
@@ -212,11 +204,7 @@ static KEYS: &[Key] = &[
     Key {
         name: "feature_fraction",
         aliases: &["colsample_bytree", "sub_feature"],
-        kind: KeyKind::Real {
-            range: SHARE,
-            set: |raw, value| raw.tree.feature_fraction = value,
-            get: |raw| raw.tree.feature_fraction,
-        },
+        kind: real!(tree.feature_fraction, SHARE),
         default: "1.0",
         help: "Fraction of features sampled for each tree",
         ..Key::PLAIN

@@ -26,8 +26,9 @@ impl Training<'_> {
         let (best, rounds) = (self.best_round(parameters), self.round);
         let of_stage =
             if self.request.plan.stages.len() > 1 { format!("stage {number}: ") } else { String::new() };
-        if matches!(stop, StopReason::NoSplit) {
-            observer.note(&format!("{of_stage}{}", members.first().end_note(rounds)));
+        let end_note = matches!(stop, StopReason::NoSplit).then(|| members.first().end_note(rounds));
+        if let Some(note) = &end_note {
+            observer.note(&format!("{of_stage}{note}"));
         }
         if matches!(stop, StopReason::Complete) && best.is_none() {
             let notes = members.learners().filter_map(|learner| learner.limit_note(rounds));
@@ -67,8 +68,10 @@ impl Training<'_> {
         self.before += spent;
         self.best = best;
         let first = self.log.partition_point(|entry| entry.stage < number);
-        let undefined = undefined_metrics(&self.log[first..]);
-        for warning in members.first().warning().iter().chain(&undefined) {
+        let mut warnings: Vec<String> = members.learners().filter_map(|learner| learner.warning()).collect();
+        warnings.dedup();
+        warnings.retain(|warning| Some(warning) != end_note.as_ref());
+        for warning in warnings.into_iter().chain(undefined_metrics(&self.log[first..])) {
             observer.note(&format!("warning: {warning}"));
         }
         let outputs = members.learners().map(|learner| learner.finish(last)).collect();
