@@ -15,7 +15,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 # What builds the Python package.
 MATURIN = maturin>=1.9,<2
 
-.PHONY: demo test test-all torture lint bench install wheel python-types venv tools clean
+.PHONY: demo test test-all torture lint bench papers install wheel python-types venv tools clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -50,6 +50,14 @@ lint:
 ## Speed, in the release profile; see docs/performance.md.
 bench:
 	benches/run
+
+## The tables of papers on the LETOR parts in DATA, in the release profile: under three hours on two cores. A stopped run
+## resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
+DATA ?= ../shared/data
+PAPERS ?= runs/papers
+papers:
+	$(CARGO) build --release --locked
+	pipelines/papers/run-all $(TARGET)/release/planetree $(DATA) $(PAPERS)
 
 install:
 	$(CARGO) install --path src/cli --locked

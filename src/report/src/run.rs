@@ -21,6 +21,8 @@ pub struct RunSource {
 pub(crate) struct RunContents {
     /// The display name.
     pub name: String,
+    /// The directory of the run.
+    pub location: Location,
     /// The manifest that the pipeline wrote. `None` if the run was not written by a pipeline.
     pub manifest: Option<RunManifest>,
     /// The datasets and tables to show, in the order of the pipeline's steps, or by name if there is no manifest.
@@ -76,7 +78,13 @@ impl RunContents {
             }
             Location::Remote(_) => location.name(),
         });
-        Ok(RunContents { name, manifest, entries: worth_showing(entries)?, unfinished: state })
+        Ok(RunContents {
+            name,
+            location: location.clone(),
+            manifest,
+            entries: worth_showing(entries)?,
+            unfinished: state,
+        })
     }
 
     /// Returns the tables of a kind, such as predictions or metrics.

@@ -60,6 +60,15 @@ pub(crate) struct CvArguments {
     #[arg(long, conflicts_with = "no_valid")]
     unused_valid: bool,
 
+    /// Choose the round for each of the metrics by itself, on the validation part. The predictions are those of the
+    /// first metric
+    #[arg(long, conflicts_with_all = ["no_valid", "unused_valid", "search"])]
+    each_metric: bool,
+
+    /// Do not keep the models of the folds
+    #[arg(long, conflicts_with = "search")]
+    no_models: bool,
+
     /// Output directory: a path or a URL
     #[arg(long, short, value_name = "DIR")]
     output: String,
@@ -169,6 +178,8 @@ impl CvArguments {
             output,
             metrics: self.test_metrics(plan)?,
             convention: self.convention(plan)?,
+            each_metric: self.each_metric,
+            keep_models: !self.no_models,
             resources: FoldResources { memory_limit: self.memory_limit, cache },
         })
     }

@@ -9,6 +9,7 @@ mod features;
 mod folds;
 mod grades;
 mod learning;
+mod paper;
 mod queries;
 mod steps;
 mod strength;
@@ -48,6 +49,12 @@ pub(crate) struct Section {
 /// All sections, in the order of the page.
 pub(crate) const SECTIONS: &[Section] = &[
     Section { id: "summary", title: "Summary", lead: "", make: summary::make },
+    Section {
+        id: "paper",
+        title: "As in the paper",
+        lead: "The paper's figures beside those of this run, and whether its findings hold.",
+        make: paper::make,
+    },
     Section {
         id: "curves",
         title: "Curves",

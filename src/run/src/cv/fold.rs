@@ -5,6 +5,8 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
+use planetree_metric::Metric;
+use planetree_model::model::Model;
 use planetree_model::predict::{PredictionsTable, predict};
 use planetree_train::config::TrainingPlan;
 use planetree_train::{
@@ -33,6 +35,10 @@ pub(super) struct Fold<'a> {
     pub test: &'a DatasetReader,
     /// Training parameters. If there is a validation part, the model is truncated after the best round on that part.
     pub plan: TrainingPlan,
+    /// Metrics whose best rounds are predicted with as well, each by itself.
+    pub best_for: Vec<Metric>,
+    /// Whether to keep the model.
+    pub keep_model: bool,
     /// Directory for the outputs.
     pub directory: Location,
 }
@@ -68,8 +74,22 @@ pub struct FoldRecord {
     pub valid: Vec<MetricValue>,
     /// Duration of training and scoring, in seconds.
     pub seconds: f64,
-    model: Digest,
+    /// Best rounds of single metrics, if each metric chooses its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_for: Vec<MetricRound>,
+    /// `None` if the model is not kept.
+    model: Option<Digest>,
     rounds: Digest,
+    predictions: Digest,
+}
+
+/// The best round of a metric on the validation part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricRound {
+    /// Name of the metric.
+    pub metric: String,
+    /// The round.
+    pub round: u32,
     predictions: Digest,
 }
 
@@ -96,6 +116,11 @@ impl Fold<'_> {
         self.directory.join("predictions.parquet")
     }
 
+    /// Returns the location of the predictions for the test part at the best round of a metric.
+    pub(super) fn predictions_for(&self, metric: &Metric) -> Location {
+        self.directory.join(&format!("predictions-{metric}.parquet"))
+    }
+
     fn record(&self) -> Location {
         self.directory.join("fold.json")
     }
@@ -103,6 +128,9 @@ impl Fold<'_> {
     /// Returns a hash of everything that determines the results.
     fn key(&self) -> Result<Digest> {
         let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.plan.to_toml());
+        for metric in &self.best_for {
+            text.push_str(&format!("best for {metric}\n"));
+        }
         let train = self.train.iter().map(|part| ("train", *part));
         let others = self.valid.map(|part| (VALID, part)).into_iter().chain([("test", self.test)]);
         for (name, part) in train.chain(others) {
@@ -120,11 +148,14 @@ impl Fold<'_> {
         if file.xxh3 != checksum(&record) || record.key != self.key()? {
             return Ok(None);
         }
-        let files = [
-            (self.model(), record.model),
-            (self.rounds(), record.rounds),
-            (self.predictions(), record.predictions),
-        ];
+        if self.keep_model && record.model.is_none() {
+            return Ok(None);
+        }
+        let mut files = vec![(self.rounds(), record.rounds), (self.predictions(), record.predictions)];
+        files.extend(record.model.filter(|_| self.keep_model).map(|model| (self.model(), model)));
+        for (metric, best) in self.best_for.iter().zip(&record.best_for) {
+            files.push((self.predictions_for(metric), best.predictions));
+        }
         for (location, expected) in files {
             if location.size()?.is_none() || digest_of_file(&location)? != expected {
                 return Ok(None);
@@ -162,7 +193,7 @@ impl Fold<'_> {
             }),
             resume: self.directory.join(&name).size()?.is_some(),
             objective: None,
-            best_for: Vec::new(),
+            best_for: self.best_for.clone(),
             costs: None,
             common_features: false,
             backend: None,
@@ -171,28 +202,56 @@ impl Fold<'_> {
         let meter = observer.begin("scoring", self.test.manifest().rows, "rows");
         outcome.model.write(&self.model())?;
         write_rounds(&outcome.log, self.plan.convention(), &self.rounds())?;
-        let mut table = PredictionsTable::create(&self.predictions())?;
-        let report = predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
-            meter.advance(group.scores.len() as u64);
-            table.write(group)
-        })?;
-        if let Some(warning) = report.warning {
-            observer.note(&format!("{}: {warning}", self.test.location()));
+        self.predict(&outcome.model, &self.predictions(), &mut |rows| meter.advance(rows), observer)?;
+        let mut best_for = Vec::new();
+        for best in &outcome.best_models {
+            let location = self.predictions_for(&best.metric);
+            self.predict(&best.model, &location, &mut |_| {}, observer)?;
+            best_for.push(MetricRound {
+                metric: best.metric.to_string(),
+                round: best.best.round,
+                predictions: digest_of_file(&location)?,
+            });
         }
-        table.finish(&self.model(), &outcome.model, self.test)?;
+        let model = if self.keep_model {
+            Some(digest_of_file(&self.model())?)
+        } else {
+            self.model().remove()?;
+            None
+        };
         let record = FoldRecord {
             key,
             best_round: outcome.best.map(|best| best.round),
             trees: outcome.model.trees().count() as u32,
             valid: at_best_round(&outcome),
             seconds: started.elapsed().as_secs_f64(),
-            model: digest_of_file(&self.model())?,
+            best_for,
+            model,
             rounds: digest_of_file(&self.rounds())?,
             predictions: digest_of_file(&self.predictions())?,
         };
         self.write_record(&record)?; // written last, because it marks the fold as complete
         self.directory.join(&name).remove()?;
         Ok(record)
+    }
+
+    /// Scores the test part and writes the predictions.
+    fn predict(
+        &self,
+        model: &Model,
+        output: &Location,
+        advance: &mut dyn FnMut(u64),
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let mut table = PredictionsTable::create(output)?;
+        let report = predict(self.test, model, rayon::current_num_threads(), &mut |group| {
+            advance(group.scores.len() as u64);
+            table.write(group)
+        })?;
+        if let Some(warning) = report.warning {
+            observer.note(&format!("{}: {warning}", self.test.location()));
+        }
+        table.finish(&self.model(), model, self.test)
     }
 
     fn write_record(&self, record: &FoldRecord) -> Result<()> {

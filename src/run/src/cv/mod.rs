@@ -64,6 +64,10 @@ pub struct CvRequest {
     /// Convention (set of rules) by which all metrics are computed, both on the test parts and on the validation
     /// parts.
     pub convention: Convention,
+    /// Whether the round is chosen for each metric by itself.
+    pub each_metric: bool,
+    /// Whether to keep the models of the folds.
+    pub keep_models: bool,
     /// Resources for each training run.
     pub resources: FoldResources,
 }
@@ -79,6 +83,12 @@ impl CvRequest {
 
     fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let validate = self.validation == ValidationPart::Validate;
+        if self.each_metric && !validate {
+            return Err(Error::usage(
+                "--each-metric chooses rounds on validation parts, but there are none",
+                "omit --each-metric, --no-valid and --unused-valid",
+            ));
+        }
         let option = if self.validation == ValidationPart::Unused { "--unused-valid" } else { "--no-valid" };
         let early_stopping_rounds = match (validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
@@ -106,7 +116,8 @@ impl CvRequest {
             // Without a validation part, the rules for metrics affect only the training logs.
             (true, false) => parameters.convention.clone(),
         };
-        Ok(Parameters { early_stopping_rounds, convention, ..parameters.clone() })
+        let metrics = if self.each_metric { self.metrics.clone() } else { parameters.metrics.clone() };
+        Ok(Parameters { early_stopping_rounds, convention, metrics, ..parameters.clone() })
     }
 }
 
@@ -206,7 +217,11 @@ impl CrossValidation {
             };
             tested.push((
                 rotation.test,
-                FoldPredictions { fold: fold.number, predictions: fold.predictions() },
+                FoldPredictions {
+                    fold: fold.number,
+                    predictions: fold.predictions(),
+                    of_metrics: fold.best_for.iter().map(|metric| fold.predictions_for(metric)).collect(),
+                },
             ));
             records.push(record);
         }
@@ -243,6 +258,8 @@ impl CrossValidation {
             valid: rotation.valid.map(|part| &self.parts[part]),
             test: &self.parts[rotation.test],
             plan: plan.clone(),
+            best_for: if self.request.each_metric { self.request.metrics.clone() } else { Vec::new() },
+            keep_model: self.request.keep_models,
             directory: output.join(&format!("folds/{number}")),
         }
     }

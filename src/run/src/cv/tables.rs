@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, TableWriter};
-use planetree_judge::evaluate::{MetricsLayout, MetricsTable, RowOrigin};
+use planetree_judge::evaluate::{MetricsLayout, MetricsTable, QueryResult, Results, RowOrigin};
 use planetree_metric::{Convention, Mean, Metric};
 use planetree_model::predict::predictions_schema;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(super) struct FoldPredictions {
     pub fold: usize,
     /// Location of the predictions.
     pub predictions: Location,
+    /// Locations of the predictions that each metric is computed from. Empty if all metrics are computed from the same.
+    pub of_metrics: Vec<Location>,
 }
 
 /// Writes the predictions and the metrics per query of all folds. Returns the means of the metrics for each fold, in
@@ -55,12 +57,59 @@ pub(crate) fn write_predictions_and_metrics(
             predictions.write(&batch_of(with_fold(&predictions_schema(), 5), columns, &fold.predictions)?)?;
         }
         let origin = RowOrigin { system: "", fold: fold.fold };
-        let evaluator = FoldEvaluator::new(metrics, rules);
-        means.push(evaluator.evaluate(&table, &mut |results| queries.write(results, origin))?);
+        if fold.of_metrics.is_empty() {
+            let evaluator = FoldEvaluator::new(metrics, rules);
+            means.push(evaluator.evaluate(&table, &mut |results| queries.write(results, origin))?);
+        } else {
+            let (results, of_fold) = evaluate_each(&fold.of_metrics, metrics, rules)?;
+            queries.write(&results, origin)?;
+            means.push(of_fold);
+        }
     }
     predictions.finish()?;
     queries.finish()?;
     Ok(means)
+}
+
+/// Evaluates each metric on its own predictions of the same queries.
+fn evaluate_each(
+    predictions: &[Location],
+    metrics: &[Metric],
+    rules: FoldRules<'_>,
+) -> Result<(Results, Vec<Mean>)> {
+    let (mut columns, mut means): (Vec<Vec<Option<f64>>>, Vec<Mean>) = (Vec::new(), Vec::new());
+    let mut queries: Vec<(String, usize, usize, f64, f64)> = Vec::new();
+    for (index, (metric, location)) in metrics.iter().zip(predictions).enumerate() {
+        let table = TableReader::open(location, TableKind::Predictions)?;
+        let mut column = Vec::new();
+        let evaluator = FoldEvaluator::new(std::slice::from_ref(metric), rules);
+        means.extend(evaluator.evaluate(&table, &mut |results| {
+            for query in 0..results.queries() {
+                column.push(results.value(query, 0).filter(|value| !value.is_nan()));
+                if index == 0 {
+                    queries.push((
+                        results.name(query).to_owned(),
+                        results.documents[query] as usize,
+                        results.relevant[query] as usize,
+                        results.dcg[query],
+                        results.ideal_dcg[query],
+                    ));
+                }
+            }
+            Ok(())
+        })?);
+        columns.push(column);
+    }
+    let mut all = Results::new(metrics.len());
+    for (row, (name, documents, relevant, dcg, ideal_dcg)) in queries.iter().enumerate() {
+        let values: Vec<Option<f64>> =
+            columns.iter().map(|column| column.get(row).copied().flatten()).collect();
+        let (documents, relevant) = (*documents, *relevant);
+        all.push(&QueryResult { name, documents, relevant, first_row: 0, values: &values });
+        all.dcg.push(*dcg);
+        all.ideal_dcg.push(*ideal_dcg);
+    }
+    Ok((all, means))
 }
 
 /// Returns the schema with a column `fold` inserted at index `place`.
@@ -74,6 +123,12 @@ fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, place: &Location) -> Resu
     RecordBatch::try_new(schema, columns).map_err(|error| {
         Error::place(place, &error, "remove the file and run the command again").caused_by(error)
     })
+}
+
+/// Returns the best round of a fold for a metric, if rounds are chosen.
+fn best_round(fold: &FoldResult, metric: &str) -> Option<i32> {
+    let own = fold.record.best_for.iter().find(|best| best.metric == metric).map(|best| best.round);
+    own.or(fold.record.best_round).map(|round| round as i32)
 }
 
 /// Writes `folds.parquet`: for each fold, one row per metric on the validation part and one per metric on the test
@@ -102,7 +157,9 @@ pub(crate) fn write_folds(folds: &[FoldResult], convention: &Convention, locatio
         Arc::new(StringArray::from_iter_values(rows.iter().map(|(_, split, ..)| *split))),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|(_, _, value, _)| &value.metric))),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, _, value, _)| value.value))),
-        number(&|fold| fold.record.best_round.map(|round| round as i32)),
+        Arc::new(
+            rows.iter().map(|(fold, _, value, _)| best_round(fold, &value.metric)).collect::<Int32Array>(),
+        ),
         number(&|fold| Some(fold.record.trees as i32)),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|(.., queries)| *queries as i64))),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|(fold, ..)| fold.record.seconds))),

@@ -135,7 +135,10 @@ impl PipelinePlan {
             WordContent::Run => String::new(),
         });
         let printed = Self::printed(step).map(|index| step.outputs[index].text.clone());
-        std::iter::once(step.kind.name.to_owned()).chain(words).chain(printed).collect()
+        // A report shows the paper's figures, which are not an option of its command.
+        let paper =
+            self.paper.as_ref().filter(|_| step.kind.name == "report").map(|paper| format!("{paper:?}"));
+        std::iter::once(step.kind.name.to_owned()).chain(words).chain(printed).chain(paper).collect()
     }
 
     /// Whether a step must run even if its inputs have not changed.

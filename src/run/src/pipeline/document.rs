@@ -55,6 +55,8 @@ pub struct PipelineDocument {
     pub output: Option<LocatedValue>,
     /// Parameters, in the order of the file.
     pub parameters: Vec<LocatedEntry>,
+    /// The paper whose tables the pipeline re-obtains, if any.
+    pub paper: Option<LocatedValue>,
     /// Steps, in the order of the file.
     pub steps: Vec<StepText>,
 }
@@ -172,12 +174,18 @@ impl PipelineDocument {
             description: String::new(),
             output: None,
             parameters: Vec::new(),
+            paper: None,
             steps: Vec::new(),
         };
         for entry in source.entries(table.get_ref()) {
             match entry.key.as_str() {
                 "pipeline" => document.read_pipeline(entry)?,
                 "parameters" => document.parameters = table_of(entry)?,
+                "paper" => {
+                    let place = entry.place.clone();
+                    let value = PipelineValue::Table(table_of(entry)?);
+                    document.paper = Some(LocatedValue { value, place });
+                }
                 "step" => {
                     let of_step = |entry: LocatedEntry| {
                         check_name(&entry, "step")?;
@@ -187,8 +195,9 @@ impl PipelineDocument {
                     document.steps = table_of(entry)?.into_iter().map(of_step).collect::<Result<_>>()?;
                 }
                 other => {
-                    let near = suggest::nearest(other, ["pipeline", "parameters", "step"]);
-                    let remedy = "a pipeline has [pipeline], [parameters] and one [step.NAME] per step";
+                    let near = suggest::nearest(other, ["pipeline", "parameters", "step", "paper"]);
+                    let remedy =
+                        "a pipeline has [pipeline], [parameters], one [step.NAME] per step, and [paper]";
                     return Err(fault(
                         &entry.place,
                         format_args!("unknown section {other:?}"),

@@ -1,6 +1,7 @@
 //! Reads and writes `run.json`, which describes the state of a pipeline run. The file is rewritten atomically after
 //! each step. It tells a later run which steps are done, and it tells reports and SQL queries which outputs exist.
 
+use super::paper::Paper;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location};
 use planetree_data::catalog::RUN_MANIFEST;
@@ -28,6 +29,9 @@ pub struct RunManifest {
     /// Values of the parameters. The members of lists are joined by commas.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
+    /// The paper whose tables the pipeline re-obtains, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<Paper>,
     /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<RunStep>,
 }
@@ -132,6 +136,7 @@ impl RunManifest {
             program: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             status: RunStatus::Running,
             parameters: BTreeMap::new(),
+            paper: None,
             steps: Vec::new(),
         }
     }

@@ -2,7 +2,9 @@
 //! parameter.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
+use super::letor_parts::letor_parts;
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Access, Location};
 use planetree_base::suggest;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,8 +61,21 @@ impl PipelineParameters {
             }
             chosen.insert(name, (format!("--set {name}"), text.trim()));
         }
+        // A pipeline that runs on its own data is an example, for which some parameters have smaller values.
+        let is_example = !chosen.contains_key("data");
         for entry in declared {
-            let default = default_of(entry)?;
+            let Defaults { usual, small, parts_of } = Defaults::of(entry)?;
+            if let Some(folder) = parts_of.filter(|_| !chosen.contains_key(entry.key.as_str())) {
+                let found = parameters.parts_in(folder)?;
+                parameters.values.insert(entry.key.clone(), found);
+                continue;
+            }
+            let list = LocatedValue { value: PipelineValue::List(Vec::new()), place: entry.place.clone() };
+            let default = match (chosen.contains_key(entry.key.as_str()), parts_of, small) {
+                (true, Some(_), _) => Some(&list),
+                (false, _, Some(small)) if is_example => Some(small),
+                _ => usual,
+            };
             let item = match (chosen.get(entry.key.as_str()), default) {
                 (Some((place, text)), default) => chosen_value(&entry.key, text, place, default)?,
                 (None, Some(default)) => parameters.substitute(default, &Locals::new())?,
@@ -75,6 +90,17 @@ impl PipelineParameters {
             parameters.values.insert(entry.key.clone(), item);
         }
         Ok(parameters)
+    }
+
+    /// Returns the names of the parts of a LETOR dataset in a folder.
+    fn parts_in(&self, folder: &LocatedValue) -> Result<LocatedValue> {
+        let folder = self.substitute(folder, &Locals::new())?;
+        let text = folder.text().unwrap_or_default();
+        let parts = letor_parts(&Location::parse(text, Access::Explicit)?)
+            .map_err(|error| folder.fault(&error, error.remedy().unwrap_or_default()))?;
+        let part = |name| LocatedValue { value: PipelineValue::Text(name), place: folder.place.clone() };
+        let value = PipelineValue::List(parts.into_iter().map(part).collect());
+        Ok(LocatedValue { value, place: folder.place.clone() })
     }
 
     /// Returns the values as strings.
@@ -191,24 +217,40 @@ impl PipelineParameters {
     }
 }
 
-/// Returns the default of a parameter: the value itself or, for a table, the value of its key `default`.
-fn default_of(entry: &LocatedEntry) -> Result<Option<&LocatedValue>> {
-    let PipelineValue::Table(inner) = &entry.item.value else { return Ok(Some(&entry.item)) };
-    let mut default = None;
-    for LocatedEntry { key, place, item } in inner {
-        match key.as_str() {
-            "default" => default = Some(item),
-            "help" => {}
-            other => {
-                return Err(fault(
-                    place,
-                    format_args!("unknown key {other:?} in parameter {}", entry.key),
-                    "write a value, or a table with default and help",
-                ));
+/// The defaults of a parameter.
+#[derive(Default)]
+struct Defaults<'e> {
+    /// The value itself or, for a table, the value of its key `default`.
+    usual: Option<&'e LocatedValue>,
+    /// Default while the parameter `data` is not set.
+    small: Option<&'e LocatedValue>,
+    /// Folder of a LETOR dataset, whose parts are the default.
+    parts_of: Option<&'e LocatedValue>,
+}
+
+impl<'e> Defaults<'e> {
+    fn of(entry: &'e LocatedEntry) -> Result<Self> {
+        let mut defaults = Defaults::default();
+        let PipelineValue::Table(inner) = &entry.item.value else {
+            return Ok(Defaults { usual: Some(&entry.item), ..defaults });
+        };
+        for LocatedEntry { key, place, item } in inner {
+            match key.as_str() {
+                "default" => defaults.usual = Some(item),
+                "small" => defaults.small = Some(item),
+                "parts_of" => defaults.parts_of = Some(item),
+                "help" => {}
+                other => {
+                    return Err(fault(
+                        place,
+                        format_args!("unknown key {other:?} in parameter {}", entry.key),
+                        "write a value, or a table with default, small, parts_of and help",
+                    ));
+                }
             }
         }
+        Ok(defaults)
     }
-    Ok(default)
 }
 
 fn help_of(entry: &LocatedEntry) -> String {
@@ -330,6 +372,28 @@ mod tests {
         let earlier = [("n".to_owned(), "6".to_owned()), ("gone".to_owned(), "1".to_owned())].into();
         let parameters = PipelineParameters::resolve(&declared(text), &earlier, &["x=2".to_owned()]).unwrap();
         assert_eq!((parameters.texts()["n"].as_str(), parameters.texts()["x"].as_str()), ("6", "2"));
+    }
+
+    #[test]
+    fn an_example_has_small_values_and_the_parts_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for part in ["S2.txt", "S1.txt.gz"] {
+            std::fs::write(folder.path().join(part), "").unwrap();
+        }
+        let folder = folder.path().display();
+        let text = format!(
+            "data = \"{folder}\"\nparts = {{ parts_of = \"{{data}}\" }}\ntrees = {{ default = 500, small = 3 }}"
+        );
+        let values = |set: &[&str]| {
+            let texts = resolve(&text, set).unwrap().texts();
+            (texts["parts"].clone(), texts["trees"].clone())
+        };
+        let pair = |parts: &str, trees: &str| (parts.to_owned(), trees.to_owned());
+        assert_eq!(values(&[]), pair("S1,S2", "3"));
+        assert_eq!(values(&[&format!("data={folder}")]), pair("S1,S2", "500"));
+        assert_eq!(values(&["trees=7", "parts=a, b"]), pair("a,b", "7"));
+        let error = resolve(&text, &["data=/nowhere"]).unwrap_err();
+        assert!(error.to_string().contains("/nowhere"), "{error}");
     }
 
     #[test]

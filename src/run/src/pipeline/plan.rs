@@ -7,6 +7,7 @@ use super::draft::{PRINT, StepDraft};
 use super::graph::{PipelineStep, StepGraph, StepInput, WordContent};
 use super::manifest::{RunManifest, RunStep, StepStatus};
 use super::options::Commands;
+use super::paper::Paper;
 use super::parameters::{Locals, PipelineParameters};
 use super::shipped::ShippedPipeline;
 use planetree_base::error::{Error, Result};
@@ -44,6 +45,8 @@ pub struct PipelinePlan {
     run_text: String,
     /// Values of the parameters, with secrets removed.
     pub parameters: BTreeMap<String, String>,
+    /// The paper whose tables the pipeline re-obtains, if any.
+    pub paper: Option<Paper>,
     /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<PipelineStep>,
     /// Manifest of an earlier run in the same directory, if any.
@@ -97,6 +100,8 @@ impl PipelinePlan {
             run_text_of(&document, &parameters)?;
         }
         let drafts = StepDraft::all(&document, &parameters)?;
+        let paper =
+            document.paper.as_ref().map(|item| Paper::read(&parameters.substitute(item, &Locals::new())?));
         parameters.check_all_used()?;
         let steps = StepGraph::of(drafts, commands)?.steps;
         let plan = PipelinePlan {
@@ -106,6 +111,7 @@ impl PipelinePlan {
             run_text: run_text.trim_end_matches('/').to_owned(),
             parameters: parameters.texts().into_iter().map(|(key, text)| (key, redacted(&text))).collect(),
             forced: forced(&steps, &request.force)?,
+            paper: paper.transpose()?,
             steps,
             earlier,
             access,

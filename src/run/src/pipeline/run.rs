@@ -72,6 +72,7 @@ pub fn run(
     let lock = PlaceLock::take(&plan.run, &mut |text| observer.note(text))?;
     let mut manifest = RunManifest::new(&plan.name, &plan.description);
     manifest.parameters = plan.parameters.clone();
+    manifest.paper = plan.paper.clone();
     manifest.steps = plan.steps.iter().map(|step| plan.record(step)).collect();
     let mut identities = IdentityCache::default();
     plan.check_inputs(&mut identities)?;
