@@ -51,6 +51,7 @@ mod rankers;
 mod real_data;
 mod replace;
 mod report;
+mod report_why;
 mod round_trip;
 mod s3;
 mod select;

@@ -16,7 +16,7 @@ fn prepared(temporary: &Path) {
 }
 
 /// All options of all commands that name an output file, with a matching extension.
-const OUTPUTS: [(&str, &str); 19] = [
+const OUTPUTS: [(&str, &str); 20] = [
     ("predict --model model.parquet --data data --output FILE", "parquet"),
     ("predict --model model.parquet --data data --output FILE", "csv"),
     ("predict --model model.parquet --data data --output FILE", "ndjson.gz"),
@@ -35,6 +35,7 @@ const OUTPUTS: [(&str, &str); 19] = [
     ("export model.parquet --format json --output FILE", "json"),
     ("import theirs --output FILE", "parquet"),
     ("report . --output FILE", "html"),
+    ("report . --output fresh.html --disputed FILE", "csv"),
     ("sql -c SELECT/**/1/**/AS/**/a --output FILE", "csv"),
 ];
 

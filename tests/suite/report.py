@@ -5,8 +5,10 @@
 Without playwright it fails with ModuleNotFoundError, and the test is skipped.
 """
 
+import json
 import pathlib
 import re
+import struct
 import sys
 
 from playwright.sync_api import sync_playwright
@@ -31,7 +33,7 @@ class Visit:
         self.page.wait_for_selector('figure .canvas svg')
 
     def check_request(self, request):
-        if request.url.split('#')[0] != self.address and not request.url.startswith('data:'):
+        if request.url.split('#')[0] != self.address and not request.url.startswith(('data:', 'blob:')):
             self.problems.append('request: ' + request.url)
 
     def close(self):
@@ -151,6 +153,113 @@ def check_tree(page):
     assert tree.locator('[role=treeitem][aria-expanded=false]').count() == 0
 
 
+def predicted(forest, values):
+    """The score of a model's trees for a row of values, up to a constant: a twin of the script in the page."""
+    single = lambda value: struct.unpack('f', struct.pack('f', value))[0]
+    total = 0
+    for tree in forest['trees']:
+        node = 0
+        while tree['feature'][node] >= 0:
+            feature = tree['feature'][node]
+            value = forest['fill'][feature] if values[feature] is None else values[feature]
+            if value is None:
+                below = [tree['left'], tree['right'], tree['middle']][tree['missing'][node]][node]
+            else:
+                below = tree['left' if single(value) <= single(tree['threshold'][node]) else 'right'][node]
+            if below < 0:
+                break
+            node = below
+        total += tree['value'][node]
+    return total * forest['weight']
+
+
+def check_why(page):
+    """Contributions add up, two documents can be compared, and a changed value changes score and rank as the trees say."""
+    data = json.loads(page.locator('#report-data').text_content())
+    query = page.locator('#queries details.query:visible').first
+    query.locator('summary').first.click()
+    why = query.locator('.why')
+    drill = data['drills'][int(why.get_attribute('data-drill'))]
+    system = data['explained'][drill['system']]
+    rows = why.locator('.contributions .row')
+    rows.first.wait_for(state='visible')
+    figures = [float(row.locator('.figures').inner_text().replace('−', '-').replace('≈ ', '').replace(',', '')) for row in rows.all()]
+    assert abs(sum(figures[:-1]) - figures[-1]) < 2e-3, figures
+    assert abs(figures[0] - system['expected']) < 1e-3 and len(figures) <= 11, figures
+    first, second = drill['documents'][0], drill['documents'][1]
+    why.locator('select').nth(1).select_option('1')
+    figures = [float(row.locator('.figures').inner_text().replace('−', '-').replace('≈ ', '').replace(',', '')) for row in rows.all()]
+    assert abs(sum(figures[:-1]) - figures[-1]) < 2e-3 and abs(figures[0] - second['score']) < 1e-3, figures
+    assert re.search(r'above|level', why.locator('p[role=status]').first.inner_text())
+    query.locator('tbody tr.explained').nth(1).click()
+    assert why.locator('select').first.input_value() == '1'
+    # What if: the trees in the page give the differences of the real scores.
+    forest = next(one for one in data['forests'] if one['model'] == system['model'])
+    assert abs((predicted(forest, first['values']) - predicted(forest, second['values'])) - (first['score'] - second['score'])) < 1e-4
+    why.locator('details.whatif summary').click()
+    outcome = why.locator('.outcome')
+    assert abs(float(outcome.get_attribute('data-score')) - second['score']) < 1e-9
+    feature = int(why.locator('.whatif select').input_value())
+    moved = 0
+    for value in (-1000, 0.4, 1000):
+        why.locator('.whatif input[type=number]').fill(str(value))
+        values = list(second['values'])
+        values[feature] = value
+        expected = second['score'] + predicted(forest, values) - predicted(forest, second['values'])
+        assert abs(float(outcome.get_attribute('data-score')) - expected) < 1e-6, (outcome.inner_text(), expected)
+        others = drill['scores'][:1] + drill['scores'][2:]
+        assert int(outcome.get_attribute('data-rank')) == 1 + sum(other > expected for other in others)
+        moved += abs(expected - second['score']) > 1e-6
+    assert moved, 'the most important feature changes the score'
+    why.locator('.whatif button', has_text='Reset').click()
+    assert abs(float(outcome.get_attribute('data-score')) - second['score']) < 1e-9
+    query.locator('summary').first.click()
+
+
+def check_search(page):
+    """Queries are found by id, and their documents can be opened even in hidden tabs."""
+    box = page.locator('#search input[type=search]:visible').first
+    box.fill('no such query')
+    assert page.locator('#search tbody tr:visible').count() == 0
+    box.fill('14')
+    rows = page.locator('#search tbody tr:visible')
+    assert rows.count() > 1
+    button = page.locator('#search button:visible').last
+    query = button.locator('xpath=ancestor::tr').locator('.id').inner_text()
+    button.click()
+    opened = page.locator(f'details.query[data-query="{query}"][open]')
+    assert opened.count() == 1 and opened.is_visible(), query
+    opened.locator('summary').first.click()
+
+
+def check_download(page):
+    """Disputed labels can be saved as a file, without a request."""
+    with page.expect_download() as download:
+        page.locator('#disputed button.download:visible').first.click()
+    text = pathlib.Path(download.value.path()).read_text()
+    assert download.value.suggested_filename == 'disputed-labels.csv' and text.startswith('ranking,query_id,doc_id,label'), text[:80]
+
+
+def check_cues(page, width):
+    """A table that is wider than its box has a cue, others have none."""
+    page.evaluate('document.querySelectorAll("figure > details").forEach(e => { e.open = true; })')
+    page.wait_for_timeout(100)
+    wrong = page.evaluate('''() => [...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility())
+        .filter(e => (e.scrollWidth - e.clientWidth > 2) !== e.classList.contains('more-right'))
+        .map(e => e.outerHTML.slice(0, 200)).slice(0, 3)''')
+    assert not wrong, wrong
+    assert width > 600 or page.locator('.scroll.more-right:visible').count() > 0
+
+
+def check_marks(page):
+    """Labels of best rounds do not overlap."""
+    overlapping = page.evaluate('''() => [...document.querySelectorAll('figure svg')].filter(e => e.getBoundingClientRect().width).flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('.mark-text')].map(e => e.getBoundingClientRect());
+        return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom));
+    }).length''')
+    assert overlapping == 0, f'{overlapping} labels overlap'
+
+
 def check_theme(page, scheme):
     """The theme is that of the system until the reader selects another."""
     background = lambda: page.evaluate('getComputedStyle(document.body).backgroundColor')
@@ -246,9 +355,14 @@ def main(chromium, report, style, *evil):
                 check_logarithmic_axis(page)
                 check_tabs(page)
                 check_tree(page)
+                check_why(page)
+                check_search(page)
+                check_download(page)
+                check_marks(page)
                 check_theme(page, scheme)
                 check_every_tooltip(page)
                 check_width(page, width)
+                check_cues(page, width)
                 check_charts(page)
                 check_names(page)
                 check_print(page)

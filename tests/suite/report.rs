@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// A run directory with two rankers on the sample data, as in the demo.
-fn sample_run(room: &Path) {
+pub(crate) fn sample_run(room: &Path) {
     let data = Path::new(crate::support::ROOT).join("sample_data");
     for part in ["train", "vali", "test"] {
         let file = data.join(format!("{part}.txt"));
@@ -29,20 +29,20 @@ fn sample_run(room: &Path) {
 }
 
 /// Writes a report and returns its HTML.
-fn report(room: &Path, arguments: &str) -> String {
+pub(crate) fn report(room: &Path, arguments: &str) -> String {
     run(room, &format!("report {arguments} --output report.html")).ok();
     fs::read_to_string(room.join("report.html")).unwrap()
 }
 
 /// The JSON data of the charts.
-fn data_of(page: &str) -> Value {
+pub(crate) fn data_of(page: &str) -> Value {
     let start = page.find("id=\"report-data\">").unwrap() + "id=\"report-data\">".len();
     let length = page[start..].find("</script>").unwrap();
     serde_json::from_str(&page[start..start + length]).unwrap()
 }
 
 /// The chart whose title starts with `title`.
-fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
+pub(crate) fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
     let charts = data["charts"].as_array().unwrap();
     let found = charts.iter().find(|chart| chart["label"].as_str().unwrap().starts_with(title));
     found.unwrap_or_else(|| {
@@ -50,12 +50,12 @@ fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
     })
 }
 
-fn assert_close(found: &Value, expected: &Value) {
+pub(crate) fn assert_close(found: &Value, expected: &Value) {
     let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
     assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
 }
 
-fn json_output(room: &Path, arguments: &str) -> Value {
+pub(crate) fn json_output(room: &Path, arguments: &str) -> Value {
     serde_json::from_str(&run(room, arguments).ok().stdout).unwrap()
 }
 

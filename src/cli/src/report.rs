@@ -19,6 +19,7 @@ use std::time::Instant;
   planetree report runs/quickstart --output report.html
   planetree report monday=runs/0412 tuesday=runs/0413 --output week.html
   planetree report cv --output cv.html --metric err --convention trec
+  planetree report runs/quickstart --output report.html --display queries.csv --date 2026-11-18
   planetree report s3://runs/nightly --output s3://reports/nightly.html
   planetree report runs/stopped --unfinished --output so-far.html")]
 pub(crate) struct ReportArguments {
@@ -41,6 +42,18 @@ pub(crate) struct ReportArguments {
     /// Heading [default: name of the pipeline or directory]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    /// Date to show, such as 2026-11-18; without it the report has none, so that equal runs give equal bytes
+    #[arg(long, value_name = "TEXT")]
+    date: Option<String>,
+
+    /// Table with texts of queries, titles and links of documents, and segments: Parquet or CSV with query_id, doc_id or both; repeatable
+    #[arg(long, value_name = "FILE")]
+    display: Vec<String>,
+
+    /// Also write all disputed labels as CSV: documents that score above documents with better labels
+    #[arg(long, value_name = "FILE.csv")]
+    disputed: Option<String>,
 
     /// Accept incomplete runs; the report then has a notice at the top
     #[arg(long)]
@@ -66,6 +79,9 @@ pub(crate) fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Re
         metric: arguments.metric.parse::<Metric>()?,
         convention: arguments.convention.as_deref().map(str::parse::<Convention>).transpose()?,
         title: arguments.title.clone(),
+        date: arguments.date.clone(),
+        display: arguments.display.iter().map(|path| arguments.store.locate(path)).collect::<Result<_>>()?,
+        disputed: arguments.disputed.as_deref().map(|path| arguments.store.locate(path)).transpose()?,
         unfinished: arguments.unfinished,
         within_run: as_step,
         threads: arguments.threads.requested(),

@@ -80,6 +80,15 @@ pub(crate) enum Chart {
         /// The counts that the fractions are computed from.
         counts: Vec<Vec<u64>>,
     },
+    /// A chart with one row of points per name. The colour of a point shows whether the value behind it is low or high.
+    Swarm {
+        /// The horizontal axis.
+        x: Axis,
+        /// A value that is marked by a line, to compare the others with it.
+        reference: Option<f64>,
+        /// The rows.
+        rows: Vec<SwarmRow>,
+    },
     /// A scatter plot, with the diagonal on which both values are equal.
     Scatter {
         /// The horizontal axis.
@@ -111,6 +120,9 @@ pub(crate) struct Axis {
     pub log: bool,
     /// The range of the axis. `None` means the range of the values.
     pub domain: Option<[f64; 2]>,
+    /// Names of the values 1, 2 and so on. Empty if values have no names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 impl Axis {
@@ -213,6 +225,17 @@ pub(crate) struct IntervalRow {
     pub slot: usize,
     /// The individual values behind the interval, which are drawn as dots.
     pub dots: Vec<f64>,
+    /// The lines of the tooltip, as pairs of name and value.
+    pub tells: Vec<(String, String)>,
+}
+
+/// One row of points.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SwarmRow {
+    /// The name of the row.
+    pub name: String,
+    /// Horizontal position of each point, and its colour from 0 (low) to 1 (high). `None` if the value is missing.
+    pub points: Vec<(f64, Option<f64>)>,
     /// The lines of the tooltip, as pairs of name and value.
     pub tells: Vec<(String, String)>,
 }

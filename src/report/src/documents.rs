@@ -55,6 +55,10 @@ pub(crate) struct QueryList {
     pub first: Vec<RankedDocument>,
     /// Total number of documents of the query.
     pub documents: u64,
+    /// Index of the query's first row in the table.
+    pub first_row: u64,
+    /// The id and the rank of every document, in the order of the table.
+    pub all: Vec<(Option<String>, u32)>,
 }
 
 /// A ranked document.
@@ -68,6 +72,8 @@ pub(crate) struct RankedDocument {
     pub label: Option<f32>,
     /// The score that determines the rank.
     pub score: f64,
+    /// Index of the document among those of its query, in the order of the table.
+    pub place: usize,
 }
 
 /// Maps a label to an integer such that the integers sort like the labels.
@@ -108,9 +114,12 @@ impl Documents {
                 if !queries.contains(names.value(place)) {
                     continue;
                 }
-                let list = lists.entry(names.value(place).to_owned()).or_default();
+                let list = lists
+                    .entry(names.value(place).to_owned())
+                    .or_insert_with(|| QueryList { first_row: row - 1, ..QueryList::default() });
                 let id = ids.is_valid(place).then(|| ids.value(place).to_owned());
-                list.add(RankedDocument { rank, id, label, score });
+                list.all.push((id.clone(), rank));
+                list.add(RankedDocument { rank, id, label, score, place: list.all.len() - 1 });
             }
         }
         let merged = labels.len() > LABELS;
@@ -145,6 +154,19 @@ impl Grade {
 }
 
 impl QueryList {
+    /// Returns the rank of a document of another ranking of the same query. Documents without an id are matched by
+    /// their place if both rankings list the same documents in the same order.
+    pub(crate) fn rank_of(&self, document: &RankedDocument, same_rows: bool) -> Option<u32> {
+        let by_place = || self.all.get(document.place).filter(|_| same_rows);
+        let found = match &document.id {
+            Some(id) => by_place()
+                .filter(|(other, _)| other.as_ref() == Some(id))
+                .or_else(|| self.all.iter().find(|(other, _)| other.as_ref() == Some(id))),
+            None => by_place(),
+        };
+        found.map(|(_, rank)| *rank)
+    }
+
     fn add(&mut self, document: RankedDocument) {
         self.documents += 1;
         let place = self.first.partition_point(|other| other.rank <= document.rank);
@@ -228,7 +250,7 @@ mod tests {
     fn the_first_documents_are_kept_in_order() {
         let mut list = QueryList::default();
         for rank in (1..=50).rev() {
-            list.add(RankedDocument { rank, id: None, label: None, score: 0.0 });
+            list.add(RankedDocument { rank, id: None, label: None, score: 0.0, place: 0 });
         }
         let ranks: Vec<u32> = list.first.iter().map(|document| document.rank).collect();
         assert_eq!((list.documents, ranks), (50, (1..=20).collect()));

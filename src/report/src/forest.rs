@@ -3,7 +3,7 @@
 
 use super::chart::rounded;
 use super::html::shortened;
-use planetree_model::model::{Branch, Model, Tree, TreeEnsemble};
+use planetree_model::model::{Branch, Combine, Model, Tree, TreeEnsemble};
 use serde::Serialize;
 
 /// The trees of a model that the page contains. A model may be a sum of several parts. Then these are the trees of
@@ -18,6 +18,12 @@ pub(crate) struct ModelTrees {
     features: Vec<String>,
     /// The selected trees.
     pub trees: Vec<ShownTree>,
+    /// Index of the model.
+    pub model: usize,
+    /// Factor of each tree's value if the selected trees are the whole model, so that a script can compute scores.
+    weight: Option<f64>,
+    /// The values that replace missing values of the features.
+    fill: Vec<Option<f32>>,
 }
 
 /// The nodes of one tree as columns. Children are given by the indices of their nodes, or -1 if a node has no such
@@ -48,7 +54,14 @@ impl ModelTrees {
         asked.sort_unstable();
         asked.dedup();
         let chosen = chosen(trees, nodes);
+        let is_whole = chosen.len() == trees.len()
+            && model.start_scores.is_none()
+            && model.only_trees().is_some_and(|only| only.base_feature.is_none())
+            && ensemble.combine != Combine::Wins;
         ModelTrees {
+            model: 0,
+            weight: is_whole.then(|| ensemble.tree_weight()),
+            fill: asked.iter().map(|place| model.features[*place as usize].fill).collect(),
             name: shortened(name),
             all: trees.len(),
             trees: chosen.iter().map(|number| shown(*number, &trees[*number], &asked)).collect(),

@@ -14,10 +14,16 @@
 #![warn(unreachable_pub)]
 
 mod chart;
+mod display;
+mod disputed;
 mod documents;
+mod drift;
+mod drill;
 mod forest;
 mod html;
+mod insight;
 mod material;
+mod moves;
 mod number;
 mod page;
 mod run;
@@ -46,6 +52,12 @@ pub struct ReportRequest {
     pub convention: Option<Convention>,
     /// The heading of the page. `None` means the name of the pipeline or of the runs.
     pub title: Option<String>,
+    /// The date to show. It is part of the input: a report never shows the time at which it was written.
+    pub date: Option<String>,
+    /// Tables with texts of queries, titles and links of documents, and segments.
+    pub display: Vec<Location>,
+    /// The CSV file of disputed labels to write.
+    pub disputed: Option<Location>,
     /// Whether to report on runs that are not complete, instead of returning an error.
     pub unfinished: bool,
     /// Whether the report is written by a step of the run that it shows.
@@ -68,6 +80,9 @@ pub struct Written {
 /// Writes a report atomically. The same runs always give the same bytes.
 pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Written> {
     drop(page::create(output)?); // fails now, not after the work, if the file cannot be written
+    if let Some(disputed) = &request.disputed {
+        drop(disputed::create(disputed)?);
+    }
     let material = Material::gather(request)?;
     let title = request.title.clone().unwrap_or_else(|| title_of(&material));
     let mut page = Page::default();
@@ -99,12 +114,16 @@ pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Writte
         })
         .collect();
     let footer = format!(
-        "{}. Metrics by the convention {}. This file needs no network.",
+        "{}{}. Metrics by the convention {}. This file needs no network.",
         page::PROGRAM,
+        material.date.as_ref().map_or_else(String::new, |date| format!(", {date}")),
         material.judging.convention
     );
     let whole = page::assemble(&page, &title, &notices, &placed, &footer);
     page::write(output, &whole)?;
+    if let Some(output) = &request.disputed {
+        disputed::write(&material, output)?;
+    }
     Ok(Written { bytes: whole.len(), systems: material.systems.len(), models: material.models.len() })
 }
 

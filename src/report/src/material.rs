@@ -2,13 +2,18 @@
 
 use super::ReportRequest;
 use super::chart::COLOURS;
+use super::display::Display;
+use super::disputed::{DisputedLabel, disputed_labels};
 use super::documents::Documents;
+use super::insight::{Insight, insights_of};
 use super::run::RunContents;
 use super::system::{EvaluationRules, ReportSystem, systems_of};
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
 use planetree_data::catalog::{CatalogEntry, CatalogKind};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::dataset::Manifest;
+use planetree_data::table::provenance::DATASET;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_judge::compare::{self, AlignedSystems, PairComparison, SignificanceTest, compare};
 use planetree_judge::evaluate::{CONVENTION, METRICS, default_metrics};
@@ -40,14 +45,34 @@ pub(crate) struct Material {
     pub left_out: Vec<String>,
     /// The models of all runs. Only the first [`MODELS`] are shown in detail.
     pub models: Vec<NamedModel>,
-    /// The names and manifests of all datasets.
-    pub datasets: Vec<(String, Manifest)>,
+    /// All datasets.
+    pub datasets: Vec<NamedDataset>,
+    /// Texts, titles, links and segments from display tables.
+    pub display: Display,
+    /// For each system, the contributions of the features to its scores, or the reason why they are not known.
+    pub insights: Vec<Result<Insight, String>>,
+    /// The disputed labels of each system, strongest first.
+    pub disputed: Vec<Vec<DisputedLabel>>,
+    /// The date to show, as given.
+    pub date: Option<String>,
+}
+
+/// A dataset of a run.
+pub(crate) struct NamedDataset {
+    /// The display name.
+    pub name: String,
+    /// The directory.
+    pub location: Location,
+    /// The manifest, always with a fingerprint.
+    pub manifest: Manifest,
 }
 
 /// Systems that ranked the same queries.
 pub(crate) struct QuerySet {
-    /// Name of the query set.
+    /// Name of the query set: that of the dataset, or that of the first system if the dataset is not in the run.
     pub name: String,
+    /// Name of the dataset, if it is in the run.
+    pub dataset: Option<String>,
     /// Indices of the systems shown.
     pub systems: Vec<usize>,
     /// Number of systems that rank the same queries but are not shown.
@@ -105,12 +130,27 @@ impl Material {
                 let reader = DatasetReader::open(&entry.location)?;
                 let fingerprint = Some(reader.fingerprint()?);
                 let manifest = Manifest { fingerprint, ..reader.manifest().clone() };
-                datasets.push((namer.name(place, &entry.name), manifest));
+                let name = namer.name(place, &entry.name);
+                datasets.push(NamedDataset { name, location: entry.location.clone(), manifest });
             }
         }
-        let mut material =
-            Material { judging, sets: Vec::new(), left_out: Vec::new(), systems, models, datasets, runs };
+        let mut material = Material {
+            judging,
+            sets: Vec::new(),
+            left_out: Vec::new(),
+            systems,
+            models,
+            datasets,
+            runs,
+            display: Display::default(),
+            insights: Vec::new(),
+            disputed: Vec::new(),
+            date: request.date.clone(),
+        };
         (material.sets, material.left_out) = material.query_sets()?;
+        material.disputed = material.systems.iter().map(disputed_labels).collect::<Result<_>>()?;
+        material.display = Display::read(&request.display, &material.shown_queries())?;
+        material.insights = insights_of(&material)?;
         Ok(material)
     }
 
@@ -141,15 +181,38 @@ impl Material {
         }
     }
 
-    /// Returns the display name of the dataset with this fingerprint.
-    pub(crate) fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
+    /// Returns the dataset that a system ranks, if it is in the run.
+    pub(crate) fn dataset_of(&self, system: &ReportSystem) -> Option<&NamedDataset> {
+        self.dataset_with(system.metadata.get(DATASET)?)
+    }
+
+    /// Returns the index of the model that scored a system, if it is in the run.
+    pub(crate) fn model_of(&self, system: &ReportSystem) -> Option<usize> {
+        let fingerprint = system.metadata.get("planetree.model_fingerprint")?;
+        self.models.iter().position(|model| model.fingerprint == *fingerprint)
+    }
+
+    /// Returns whether two systems rank the rows of the same dataset, so that their tables have the same order.
+    pub(crate) fn same_rows(&self, one: usize, other: usize) -> bool {
+        let [one, other] = [one, other].map(|place| self.systems[place].metadata.get(DATASET));
+        one.is_some() && one == other
+    }
+
+    /// Returns the queries whose documents are shown.
+    fn shown_queries(&self) -> BTreeSet<&str> {
+        let documents = self.sets.iter().flat_map(|set| set.documents.iter().flatten());
+        let listed = documents.flat_map(|documents| documents.lists.keys());
+        let disputed = self.disputed.iter().flatten().map(|disputed| &disputed.query);
+        listed.chain(disputed).map(String::as_str).collect()
+    }
+
+    fn dataset_with(&self, fingerprint: &str) -> Option<&NamedDataset> {
         // Predictions written by earlier versions of the program identify a dataset by the hash of its files.
         let is_it = |manifest: &Manifest| {
             manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
                 || manifest.files_digest().to_string() == fingerprint
         };
-        let found = self.datasets.iter().find(|(_, manifest)| is_it(manifest));
-        found.map(|(name, _)| name.as_str())
+        self.datasets.iter().find(|dataset| is_it(&dataset.manifest))
     }
 
     /// Returns the display name of the model with this fingerprint.
@@ -192,8 +255,8 @@ impl Material {
         let left_out = systems.len().saturating_sub(COLOURS);
         systems.truncate(COLOURS);
         let first = &self.systems[systems[0]];
-        let dataset = first.metadata.get("planetree.dataset").and_then(|print| self.dataset_named(print));
-        let name = dataset.unwrap_or(&first.name).to_owned();
+        let dataset = self.dataset_of(first).map(|dataset| dataset.name.clone());
+        let name = dataset.clone().unwrap_or_else(|| first.name.clone());
         let comparison = if systems.len() > 1 { Some(self.compared(&systems)?) } else { None };
         let extremes: Vec<[Vec<usize>; 2]> = systems.iter().map(|place| self.extremes(*place)).collect();
         let mut documents = Vec::new();
@@ -213,7 +276,7 @@ impl Material {
             }
             documents.push(Some(Documents::read(predictions, &wanted)?));
         }
-        Ok(QuerySet { name, systems, left_out, documents, extremes, comparison })
+        Ok(QuerySet { name, dataset, systems, left_out, documents, extremes, comparison })
     }
 
     /// Returns the indices of the worst and of the best queries. Queries without relevant documents are ignored.

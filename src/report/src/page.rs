@@ -2,20 +2,26 @@
 //! file.
 
 use super::chart::Chart;
+use super::documents::QueryList;
+use super::drill::{Drill, ExplainedSystem};
 use super::forest::ModelTrees;
 use super::html::{Html, HtmlTable, embedded};
+use super::material::Material;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileOutput, Head, Location, REPORT_FORMATS, replaces};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 const TEMPLATE: &str = include_str!("assets/template.html");
 const STYLE: &str = include_str!("assets/report.css");
 /// The scripts of the page. Each script may use functions of the scripts before it.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("assets/charts.js"),
     include_str!("assets/figures.js"),
     include_str!("assets/trees.js"),
+    include_str!("assets/why.js"),
+    include_str!("assets/search.js"),
     include_str!("assets/page.js"),
 ];
 /// Name and version of the program, as recorded in the page.
@@ -28,6 +34,23 @@ const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 pub(crate) struct Page {
     charts: Vec<Labelled>,
     forests: Vec<ModelTrees>,
+    /// The systems whose documents are explained.
+    explained: Vec<ExplainedSystem>,
+    /// The explained documents of queries.
+    drills: Vec<Drill>,
+    /// The queries that can be searched.
+    searches: Vec<SearchableQueries>,
+    /// Files that can be saved from the page.
+    downloads: Vec<Download>,
+    /// The index in `explained` of each system.
+    #[serde(skip)]
+    explained_systems: BTreeMap<usize, usize>,
+    /// The index in `drills` of each system and query. `None` if it does not fit.
+    #[serde(skip)]
+    drill_numbers: BTreeMap<(usize, String), Option<usize>>,
+    /// Number of bytes that explained documents take so far.
+    #[serde(skip)]
+    explained_bytes: usize,
     #[serde(skip)]
     tabs: usize,
     /// Number of bytes that per-query content takes so far.
@@ -37,6 +60,26 @@ pub(crate) struct Page {
 
 /// Maximum number of bytes for document lists and per-query charts.
 const ROOM: usize = 2_500_000;
+/// Maximum number of bytes for the values and contributions of explained documents.
+const EXPLAINED_ROOM: usize = 700_000;
+
+/// The queries of a query set, which the reader can search.
+#[derive(Debug, Serialize)]
+pub(crate) struct SearchableQueries {
+    /// Name of the metric.
+    pub metric: String,
+    /// Names of the systems.
+    pub systems: Vec<String>,
+    /// Query id, text, and value of the metric in each system.
+    pub queries: Vec<(String, Option<String>, Vec<Option<f64>>)>,
+}
+
+/// A file that can be saved from the page.
+#[derive(Debug, Serialize)]
+struct Download {
+    name: String,
+    text: String,
+}
 
 #[derive(Debug, Serialize)]
 struct Labelled {
@@ -106,6 +149,59 @@ impl Page {
         let number = self.forests.len().to_string();
         self.forests.push(forest);
         Html::element("div", &[("data-forest", &number)], Html::new())
+    }
+
+    /// Adds the explanation of the first documents of a query, and returns the element that a script draws it in. The
+    /// fragment is empty if the scores of the system are not explained.
+    pub(crate) fn why(&mut self, material: &Material, system: usize, query: &str, list: &QueryList) -> Html {
+        let Some(Ok(insight)) = material.insights.get(system) else { return Html::new() };
+        let key = (system, query.to_owned());
+        let number = match self.drill_numbers.get(&key) {
+            Some(number) => *number,
+            None => {
+                let next = self.explained.len();
+                let place = *self.explained_systems.entry(system).or_insert(next);
+                if place == next {
+                    self.explained.push(ExplainedSystem::of(material, insight));
+                }
+                let Some(drill) = Drill::of(material, place, insight, (query, list)) else {
+                    return Html::new();
+                };
+                let bytes = serde_json::to_string(&drill).map_or(usize::MAX, |json| json.len());
+                let fits = bytes <= EXPLAINED_ROOM - self.explained_bytes;
+                let number = fits.then_some(self.drills.len());
+                if fits {
+                    self.explained_bytes += bytes;
+                    self.drills.push(drill);
+                }
+                self.drill_numbers.insert(key, number);
+                number
+            }
+        };
+        match number {
+            Some(number) => {
+                Html::element("div", &[("class", "why"), ("data-drill", &number.to_string())], Html::new())
+            }
+            None => Html::paragraph(
+                "note",
+                "Contributions are omitted to keep this file small; `explain_score` of planetree sql computes them.",
+            ),
+        }
+    }
+
+    /// Adds queries that can be searched, and returns the element that a script places the search in.
+    pub(crate) fn search(&mut self, queries: SearchableQueries) -> Html {
+        let number = self.searches.len().to_string();
+        self.searches.push(queries);
+        Html::element("div", &[("class", "card search"), ("data-search", &number)], Html::new())
+    }
+
+    /// Adds a file that can be saved from the page, and returns a button for it.
+    pub(crate) fn download(&mut self, name: &str, text: String) -> Html {
+        let number = self.downloads.len().to_string();
+        self.downloads.push(Download { name: name.to_owned(), text });
+        let attributes = [("type", "button"), ("class", "download"), ("data-download", number.as_str())];
+        Html::element("button", &attributes, Html::text(format_args!("Save {name}")))
     }
 
     /// Creates tabbed panels. A single panel is returned without tabs.

@@ -32,6 +32,10 @@ pub(crate) struct EvaluationRules {
 pub(crate) struct ReportSystem {
     /// The display name.
     pub name: String,
+    /// Index of the run.
+    pub run: usize,
+    /// Name of the table within the run.
+    pub entry: String,
     /// The file of predictions. `None` if only metrics are available.
     pub predictions: Option<Location>,
     /// Metadata of the predictions, such as the model and the dataset that they come from.
@@ -76,7 +80,7 @@ pub(crate) fn systems_of(
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
             }
         }
-        systems.extend(found);
+        systems.extend(found.into_iter().map(|system| ReportSystem { run: place, ..system }));
     }
     tell_apart(&mut systems);
     Ok(systems)
@@ -94,7 +98,8 @@ fn of_predictions(entry: &CatalogEntry, name: String, judging: &EvaluationRules)
         missing if missing == rows => Err("its documents have no labels".to_owned()),
         missing => Err(format!("{missing} of its {rows} documents have no label")),
     };
-    Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
+    let (predictions, entry) = (Some(entry.location.clone()), entry.name.clone());
+    Ok(ReportSystem { name, run: 0, entry, predictions, metadata, rows, judged })
 }
 
 /// Returns the message of an error if the error is about the content of rows. Otherwise, returns the error itself.
@@ -188,6 +193,8 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
             let name = if several { format!("{name}/{}", system.name) } else { name.to_owned() };
             ReportSystem {
                 name,
+                run: 0,
+                entry: if several { format!("{}/{}", entry.name, system.name) } else { entry.name.clone() },
                 predictions: None,
                 metadata: BTreeMap::new(),
                 rows: documents.sum(),
@@ -217,7 +224,16 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
 }
 
 fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
-    ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
+    let entry = name.clone();
+    ReportSystem {
+        name,
+        run: 0,
+        entry,
+        predictions: None,
+        metadata: BTreeMap::new(),
+        rows,
+        judged: Err(reason),
+    }
 }
 
 /// Appends a number to the names of systems that occur more than once.

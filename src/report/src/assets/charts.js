@@ -82,16 +82,18 @@ const Charts = (() => {
       picture.append(shape('line', { x1: area.left, x2: area.right, y1: y(tick), y2: y(tick), class: 'grid-line' }));
       picture.append(shape('text', { x: area.left - 7, y: y(tick) + 4, 'text-anchor': 'end', class: 'axis' }, tickText(tick)));
     }
-    horizontal(picture, area, x, xs, spec.x.label, whole, spec.x.log);
+    horizontal(picture, area, x, xs, spec.x.label, whole, spec.x.log, spec.x.names);
     return { picture, area, x, y };
   }
 
-  function horizontal(picture, area, x, xs, label, whole, log) {
+  function horizontal(picture, area, x, xs, label, whole, log, names) {
     picture.append(shape('line', { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: 'axis-line' }));
     const count = (area.right - area.left) / 75;
     for (const tick of log ? logTicks(xs[0], xs[1], count) : ticks(xs[0], xs[1], count, whole)) {
       picture.append(shape('line', { x1: x(tick), x2: x(tick), y1: area.bottom, y2: area.bottom + 4, class: 'axis-line' }));
-      picture.append(shape('text', { x: x(tick), y: area.bottom + 17, 'text-anchor': 'middle', class: 'axis' }, tickText(tick)));
+      const text = names ? fitted(names[tick - 1] || '', 80) : tickText(tick);
+      const half = names ? wide(text) / 2 : 0;
+      picture.append(shape('text', { x: names ? Math.min(Math.max(x(tick), half), area.right + 14 - half) : x(tick), y: area.bottom + 17, 'text-anchor': 'middle', class: 'axis' }, text));
     }
     picture.append(shape('text', { x: area.right, y: area.bottom + 35, 'text-anchor': 'end', class: 'axis' }, label));
   }
@@ -116,18 +118,26 @@ const Charts = (() => {
         at.get(px).push({ series, value: py });
       }
     }
+    // Labels of marks move up or down until they overlap no other.
+    const taken = [];
+    const free = (box) => taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
     for (const { mark, slot } of spec.series) {
       if (!mark) continue;
       const [mx, my] = [x(mark.x), y(mark.y)];
       picture.append(shape('line', { x1: mx, x2: mx, y1: my, y2: area.bottom, class: `mark s${slot}` }));
       picture.append(shape('circle', { cx: mx, cy: my, r: 5, class: `dot s${slot}` }));
-      const half = wide(mark.text) / 2 + 4;
+      const half = wide(mark.text) / 2 + 3;
       const tx = Math.min(Math.max(mx, area.left + half), area.right - half);
-      picture.append(shape('text', { x: tx, y: my - 10 < area.top ? my + 20 : my - 10, 'text-anchor': 'middle', class: `mark-text s${slot}` }, mark.text));
+      const boxAt = (ty) => ({ left: tx - half, right: tx + half, top: ty - 12, bottom: ty + 4 });
+      const wanted = my - 10 < area.top ? my + 20 : my - 10;
+      const places = [0, 16, -16, 30, -30, 44, -44, 58, 72, 86].map((shift) => wanted + shift).filter((ty) => ty > 10 && ty < area.bottom - 4);
+      const ty = places.find((one) => free(boxAt(one))) ?? wanted;
+      taken.push(boxAt(ty));
+      picture.append(shape('text', { x: tx, y: ty, 'text-anchor': 'middle', class: `mark-text s${slot}` }, mark.text));
     }
     const stops = [...at.keys()].sort((one, other) => one - other).map((px) => ({
       x: x(px), y: Math.min(...at.get(px).map(({ value }) => y(value))),
-      title: `${spec.x.name || spec.x.label} ${number(px)}`,
+      title: spec.x.names ? spec.x.names[px - 1] : `${spec.x.name || spec.x.label} ${number(px)}`,
       rows: at.get(px).map(({ series, value }) => ({ name: series.name, text: number(value), slot: series.slot })),
       hold: (over) => {
         over.append(shape('line', { x1: x(px), x2: x(px), y1: area.top, y2: area.bottom, class: 'cursor' }));
@@ -282,6 +292,24 @@ const Charts = (() => {
     return { picture, stops, near: 'xy', columns: spec.columns.length };
   }
 
+  // Points of a row are stacked where they are dense.
+  function swarm(spec, width) {
+    const { picture, place, tall, x, area } = strips(spec, width, 26, spec.rows.flatMap((row) => row.points.map(([at]) => at)));
+    const colour = (share) => (share === null ? 'var(--s8)' : `color-mix(in oklab, var(--s2) ${Math.round(share * 100)}%, var(--s1))`);
+    const stops = spec.rows.map((row, number) => {
+      const middle = place(number) + tall / 2, columns = new Map();
+      for (const [at, share] of row.points) {
+        const column = Math.round(x(at) / 4), before = columns.get(column) || 0;
+        columns.set(column, before + 1);
+        const up = Math.min(tall / 2, Math.ceil(before / 2) * 2.2) * (before % 2 ? -1 : 1);
+        picture.append(shape('circle', { cx: x(at).toFixed(1), cy: (middle + up).toFixed(1), r: 2.4, style: `fill:${colour(share)}`, class: 'bee' }));
+      }
+      const far = row.points.reduce((most, [at]) => (Math.abs(at) > Math.abs(most) ? at : most), 0);
+      return { x: x(far), y: place(number), title: row.name, rows: row.tells.map(([name, text]) => ({ name, text })), hold: held(area.left, place(number) - 1, area.right - area.left, tall + 2) };
+    });
+    return { picture, stops, near: 'y' };
+  }
+
   function scatter(spec, width) {
     const both = padded(spec.points.flatMap(([px, py]) => [px, py]));
     const size = Math.min(width, 420);
@@ -294,6 +322,6 @@ const Charts = (() => {
     return { picture, stops, near: 'xy', legend: spec.parts, boxes: true };
   }
 
-  const KINDS = { lines, histogram, bars, stack, intervals, boxes, heat, scatter };
+  const KINDS = { lines, histogram, bars, stack, intervals, boxes, heat, swarm, scatter };
   return { draw: (spec, width) => KINDS[spec.kind](spec, width), shape, number };
 })();

@@ -49,6 +49,21 @@
   const data = JSON.parse(document.getElementById('report-data').textContent);
   Figures.start(data.charts);
   Trees.start(data.forests);
+  Why.start(data);
+  Search.start(data.searches);
+
+  // A table that is wider than its box says so, because a scroll bar is invisible on phones.
+  const boxes = [...document.querySelectorAll('.scroll')];
+  const cue = (box) => {
+    const more = box.scrollWidth - box.clientWidth;
+    box.classList.toggle('more-right', more > 2 && box.scrollLeft < more - 2);
+    box.classList.toggle('more-left', more > 2 && box.scrollLeft > 2);
+  };
+  const sizes = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+  for (const box of boxes) {
+    sizes.observe(box);
+    box.addEventListener('scroll', () => cue(box), { passive: true });
+  }
 
   // The current section: the last one whose top has scrolled past.
   const links = [...document.querySelectorAll('.contents a')];

@@ -7,6 +7,7 @@ use crate::chart::{Axis, Chart, CountSeries, IntervalRow, StackRow, legend, roun
 use crate::documents::QueryList;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet, QuerySetComparison};
+use crate::moves::movement;
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
@@ -354,18 +355,30 @@ fn moved(
                 let (before, after) = (first[*place], second[*place]);
                 let figures = format!("{} → {} ({})", value(before), value(after), signed(after - before));
                 let list = |member: usize| set.documents[member].as_ref()?.lists.get(query);
-                let ranked = |member: usize, before: Option<&QueryList>| {
+                let same = material.same_rows(set.systems[pair.a], set.systems[pair.b]);
+                let mut ranked = |member: usize, before: Option<(&QueryList, bool)>| {
                     let heading = Html::element("h4", &[], Html::name(names[member]));
-                    let table = documents_table(list(member)?, set.documents[member].as_ref(), before);
-                    Some(Html::element("div", &[], heading.and(table)))
+                    let documents = set.documents[member].as_ref();
+                    let table = documents_table(material, query, list(member)?, documents, before);
+                    let why = page.why(material, set.systems[member], query, list(member)?);
+                    Some(Html::element("div", &[], heading.and(table).and(why)))
                 };
                 let lists: Html =
-                    [ranked(pair.a, None), ranked(pair.b, list(pair.a))].into_iter().flatten().collect();
+                    [ranked(pair.a, None), ranked(pair.b, list(pair.a).map(|list| (list, same)))]
+                        .into_iter()
+                        .flatten()
+                        .collect();
+                let lines = match (list(pair.a), list(pair.b)) {
+                    (Some(before), Some(after)) => {
+                        movement([names[pair.a], names[pair.b]], before, after, same)
+                    }
+                    _ => Html::new(),
+                };
                 let inside = match lists.is_empty() {
                     true => Html::paragraph("note", "Documents are not available: the run has metrics only."),
-                    false => page.if_room(Html::classed("div", "side", lists)),
+                    false => page.if_room(lines.and(Html::classed("div", "side", lists))),
                 };
-                query_details(query, "", &figures, inside)
+                query_details(material, query, "", &figures, inside)
             })
             .collect();
         cards.push(Html::card(format_args!("{heading} by {metric}"), queries));

@@ -55,7 +55,10 @@ fn figure(material: &Material, set: &QuerySet) -> Option<Figure> {
         })
         .collect();
     (!series.is_empty()).then(|| Figure {
-        title: format!("NDCG@k on {}", set.name),
+        title: match &set.dataset {
+            Some(dataset) => format!("NDCG@k on {dataset}"),
+            None => "NDCG@k".to_owned(),
+        },
         note: format!("By the convention {}.", material.judging.convention),
         chart: Chart::Lines { x: Axis::whole("k"), y: Axis::of("NDCG@k"), series },
         table,

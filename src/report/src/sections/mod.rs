@@ -1,20 +1,29 @@
 //! Lists the sections of a report. To add a section, add a file to this directory and a line to the table
 //! [`SECTIONS`].
 
+mod by_trees;
 mod comparison;
 mod costs;
 mod curves;
+mod data;
+mod dependence;
 mod depth;
+mod disputed;
 mod features;
 mod folds;
 mod grades;
 mod learning;
 mod paper;
+mod permutation;
 mod queries;
+mod search;
+mod segments;
+mod shap;
 mod steps;
 mod strength;
 mod summary;
 mod trees;
+mod trend;
 mod trials;
 
 pub(crate) use summary::hero;
@@ -74,10 +83,22 @@ pub(crate) const SECTIONS: &[Section] = &[
         make: comparison::make,
     },
     Section {
+        id: "trend",
+        title: "Trend",
+        lead: "The metrics of each run, in the order of the command line.",
+        make: trend::make,
+    },
+    Section {
         id: "learning",
         title: "Learning curves",
         lead: "Each metric after every boosting round; the best round on each validation set is marked.",
         make: learning::make,
+    },
+    Section {
+        id: "by-trees",
+        title: "Number of trees",
+        lead: "The metric of the first trees of each model, on the data that it ranks.",
+        make: by_trees::make,
     },
     Section {
         id: "strength",
@@ -92,10 +113,22 @@ pub(crate) const SECTIONS: &[Section] = &[
         make: depth::make,
     },
     Section {
+        id: "search",
+        title: "Find a query",
+        lead: "Search all queries by id or text.",
+        make: search::make,
+    },
+    Section {
         id: "queries",
         title: "Queries",
         lead: "Distribution of the metric over queries, and the worst and best queries with their documents.",
         make: queries::make,
+    },
+    Section {
+        id: "segments",
+        title: "Segments",
+        lead: "The metric within groups of queries, from the columns of the display table.",
+        make: segments::make,
     },
     Section {
         id: "grades",
@@ -104,10 +137,34 @@ pub(crate) const SECTIONS: &[Section] = &[
         make: grades::make,
     },
     Section {
+        id: "disputed",
+        title: "Disputed labels",
+        lead: "Documents that score above documents of the same query with better labels: the model or the label is wrong.",
+        make: disputed::make,
+    },
+    Section {
         id: "features",
         title: "Feature importance",
         lead: "Features used by the model's splits: reduction of the loss (gain), training documents split (cover), and number of splits.",
         make: features::make,
+    },
+    Section {
+        id: "contributions",
+        title: "Contributions",
+        lead: "What the features add to and take from the scores of documents (Shapley values).",
+        make: shap::make,
+    },
+    Section {
+        id: "permutation",
+        title: "Permutation importance",
+        lead: "How much worse the ranking gets if the values of one feature are shuffled among all documents.",
+        make: permutation::make,
+    },
+    Section {
+        id: "dependence",
+        title: "Partial dependence",
+        lead: "The mean score of the documents if all of them had the same value of a feature.",
+        make: dependence::make,
     },
     Section {
         id: "trees",
@@ -126,6 +183,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         title: "Search",
         lead: "Trials are ranked by their validation parts; the test parts are not used for ranking.",
         make: trials::make,
+    },
+    Section {
+        id: "data",
+        title: "Data",
+        lead: "Labels and features of the datasets, and how much the distributions of features differ between them.",
+        make: data::make,
     },
     Section {
         id: "steps",

@@ -3,7 +3,7 @@
 use super::Content;
 use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
 use crate::documents::{Documents, QueryList, RankedDocument};
-use crate::html::{Html, HtmlTable, figures, words};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet};
 use crate::number::{count, short, shown_count, value};
 use crate::page::{Figure, Page};
@@ -173,7 +173,11 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
                 let query = &judged.queries[*place];
                 let figures = query.value.map_or_else(String::new, value);
                 let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
-                    Some(list) => page.if_room(documents_table(list, documents, None)),
+                    Some(list) => {
+                        let table = documents_table(material, &query.query, list, documents, None);
+                        let why = page.why(material, set.systems[member], &query.query, list);
+                        page.if_room(table).and(why)
+                    }
                     None => Html::paragraph("note", "Documents are not available: the run has metrics only."),
                 };
                 let said = match query.documents {
@@ -182,7 +186,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
                     }
                     None => String::new(),
                 };
-                query_details(&query.query, &said, &figures, inside)
+                query_details(material, &query.query, &said, &figures, inside)
             })
             .collect();
         cards.push(Html::card(format_args!("{title} by {}", material.judging.metric), queries));
@@ -194,20 +198,33 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
 }
 
 /// Renders the collapsible details of a query.
-pub(crate) fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
-    let summary = Html::classed("span", "id", Html::name(query))
+pub(crate) fn query_details(
+    material: &Material,
+    query: &str,
+    said: &str,
+    figures: &str,
+    inside: Html,
+) -> Html {
+    let text = material.display.text(query);
+    let text = text.map_or_else(Html::new, |text| Html::classed("span", "title", Html::name(text)));
+    let summary = text
+        .and(Html::classed("span", "id", Html::name(query)))
         .and(Html::classed("span", "soft", Html::text(said)))
         .and(Html::classed("span", "figures", Html::text(figures)));
     let summary = Html::element("summary", &[], summary);
-    Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
+    let attributes = [("class", "query"), ("data-query", &*shortened(query))];
+    Html::element("details", &attributes, summary.and(Html::classed("div", "inside", inside)))
 }
 
 /// Renders a table of a query's documents in ranked order. If `before` is given, which is the ranking of another
-/// system, the table also shows the rank of each document in that ranking.
+/// system and whether both list the same documents in the same order, the table also shows the rank of each document in
+/// that ranking.
 pub(crate) fn documents_table(
+    material: &Material,
+    query: &str,
     list: &QueryList,
     documents: Option<&Documents>,
-    before: Option<&QueryList>,
+    before: Option<(&QueryList, bool)>,
 ) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
@@ -218,10 +235,10 @@ pub(crate) fn documents_table(
             Some(label) => grade(label, highest),
             None => Html::text("–"),
         };
-        let id = document.id.as_deref().map_or_else(|| Html::text("–"), Html::name);
+        let id = document.id.as_deref();
         let mut cells = vec![
             Html::text(document.rank),
-            Html::classed("span", "id", id),
+            id.map_or_else(|| Html::text("–"), |id| material.display.shown_document(query, id)),
             label,
             Html::text(short(document.score)),
         ];
@@ -237,9 +254,10 @@ pub(crate) fn documents_table(
 }
 
 /// Renders the rank of a document in the ranking of another system, and whether the rank has improved since.
-fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
-    let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
-    let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
+fn rank_before(document: &RankedDocument, (before, same_rows): (&QueryList, bool)) -> Html {
+    let Some(was) = before.rank_of(document, same_rows) else {
+        return Html::classed("span", "soft", Html::text("–"));
+    };
     let arrow = match was.cmp(&document.rank) {
         std::cmp::Ordering::Greater => "▲",
         std::cmp::Ordering::Less => "▼",

@@ -2,12 +2,12 @@
 
 use super::Content;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
-use crate::material::{Material, QuerySet};
+use crate::material::{Material, NamedDataset, QuerySet};
 use crate::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
 use crate::page::Page;
 use crate::sections::comparison::verdict;
 use planetree_base::error::Result;
-use planetree_model::model::Model;
+use planetree_model::model::{DatasetRecord, Model};
 
 /// Maximum number of rows of a table. If there are more, a note says how many are omitted.
 const LISTED: usize = 60;
@@ -35,7 +35,8 @@ pub(crate) fn hero(material: &Material, title: &str) -> Html {
         .map(|(count, one, several)| format!("{count} {}", if *count == 1 { one } else { several }))
         .collect();
     let heading = Html::element("h1", &[("id", "summary-heading")], Html::name(title));
-    let counts = Html::paragraph("soft", format_args!("{}.", counts.join(", ")));
+    let date = material.date.as_ref().map_or_else(String::new, |date| format!(" {date}."));
+    let counts = Html::paragraph("soft", format_args!("{}.{}", counts.join(", "), shortened(&date)));
     Html::classed("div", "hero", heading.and(described).and(counts))
 }
 
@@ -89,7 +90,7 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
         let mean = judged.means.first().copied().flatten();
         let mut tile = Html::classed("div", "name", Html::name(&system.name));
         let badge = match set.systems.len() > 1 && mean.is_some() && mean == best {
-            true => Html::classed("span", "badge yes", Html::text("best")),
+            true => leader_badge(material, set, slot - 1),
             false => Html::new(),
         };
         tile.push(Html::classed("div", "value", or_dash(mean).and(badge)));
@@ -131,6 +132,22 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
         html.push(Html::element("p", &[], link));
     }
     html.and(Html::card("Rankings", systems_table(material, set)))
+}
+
+/// Marks the system with the best mean. It is called best only if it is significantly better than every other one.
+fn leader_badge(material: &Material, set: &QuerySet, member: usize) -> Html {
+    let differs = match &set.comparison {
+        Some(Ok(comparison)) => {
+            let mut pairs = comparison.pairs.iter().filter(|pair| [pair.a, pair.b].contains(&member));
+            pairs.all(|pair| pair.differs)
+        }
+        _ => false,
+    };
+    match (differs, material.judging.metric.higher_is_better()) {
+        (true, _) => Html::classed("span", "badge yes", Html::text("best")),
+        (false, true) => Html::classed("span", "badge", Html::text("highest, may be chance")),
+        (false, false) => Html::classed("span", "badge", Html::text("lowest, may be chance")),
+    }
 }
 
 /// Returns the best mean of a metric among the systems of a query set.
@@ -200,11 +217,14 @@ fn models(material: &Material) -> Html {
     for named in material.models.iter().take(LISTED) {
         let model = &named.model;
         let used = model.importance().iter().filter(|feature| feature.splits > 0).count();
-        let train = model.data.iter().find(|data| data.name == "train");
-        let trained = train.map_or_else(
-            || "–".to_owned(),
-            |data| format!("{} rows, {} queries", shown_count(data.rows), shown_count(data.queries)),
-        );
+        let train: Vec<_> = model.data.iter().filter(|data| data.name == "train").collect();
+        let sum = |of: fn(&DatasetRecord) -> u64| shown_count(train.iter().map(|data| of(data)).sum());
+        let counts = format!("{} rows, {} queries", sum(|data| data.rows), sum(|data| data.queries));
+        let trained = match train.len() {
+            0 => "–".to_owned(),
+            1 => counts,
+            several => format!("{several} datasets: {counts}"),
+        };
         table.row([
             Html::name(&named.name),
             count(model.trees().count() as u64),
@@ -246,7 +266,7 @@ fn datasets(material: &Material) -> Html {
         figures("size"),
         words("fingerprint"),
     ]);
-    for (name, manifest) in material.datasets.iter().take(LISTED) {
+    for NamedDataset { name, manifest, .. } in material.datasets.iter().take(LISTED) {
         let print = manifest.fingerprint.map_or_else(String::new, |print| print.to_string());
         table.row([
             Html::name(name),

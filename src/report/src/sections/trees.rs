@@ -13,13 +13,16 @@ const NODES: usize = 24_000;
 
 /// Renders the section.
 pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
-    let parts: Vec<TreePart<'_>> = material.models.iter().flat_map(tree_parts).take(MODELS).collect();
+    let models = material.models.iter().enumerate();
+    let parts: Vec<TreePart<'_>> =
+        models.flat_map(|(number, named)| tree_parts(number, named)).take(MODELS).collect();
     if parts.is_empty() {
         return Ok(Content::Nothing);
     }
     let mut panels = Vec::new();
     for part in &parts {
-        let forest = ModelTrees::of(&part.name, part.model, part.ensemble, NODES / parts.len());
+        let mut forest = ModelTrees::of(&part.name, part.model, part.ensemble, NODES / parts.len());
+        forest.model = part.number;
         let (shown, all) = (forest.trees.len(), forest.all);
         let mut content = Html::markup(
             "<noscript><p class=\"note\">Trees are shown by a script; `planetree describe --tree` prints one.</p></noscript>",
@@ -43,11 +46,13 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
 struct TreePart<'a> {
     /// The name of the model, and of the part if the model has several.
     name: String,
+    /// Index of the model.
+    number: usize,
     model: &'a Model,
     ensemble: &'a TreeEnsemble,
 }
 
-fn tree_parts(named: &NamedModel) -> impl Iterator<Item = TreePart<'_>> {
+fn tree_parts(place: usize, named: &NamedModel) -> impl Iterator<Item = TreePart<'_>> {
     let model = &named.model;
     model.parts.iter().enumerate().filter_map(move |(number, part)| {
         let ensemble = part.family.trees().filter(|ensemble| !ensemble.trees.is_empty())?;
@@ -55,6 +60,6 @@ fn tree_parts(named: &NamedModel) -> impl Iterator<Item = TreePart<'_>> {
             1 => named.name.clone(),
             _ => format!("{}, {}", named.name, model.part_label(number)),
         };
-        Some(TreePart { name, model, ensemble })
+        Some(TreePart { name, number: place, model, ensemble })
     })
 }

@@ -193,8 +193,8 @@ pub(super) const KINDS: &[StepKind] = &[
     StepKind {
         name: "report",
         positional: Some("runs"),
-        inputs: &[named("runs")],
-        outputs: &[output("output", ".html")],
+        inputs: &[named("runs"), input("display")],
+        outputs: &[output("output", ".html"), on_request("disputed")],
         prints: Prints::Nothing,
     },
     StepKind {
