@@ -284,3 +284,55 @@ fn every_format_is_written() {
     sql_in(room.path(), "-o half.csv", "SELECT 1; SELECT * FROM nowhere", &[]).failed();
     assert_eq!(names_in(room.path()), ["out.csv", "out.parquet"]);
 }
+
+#[test]
+fn columns_are_summarised_and_named_by_their_text() {
+    let csv = |query: &str| sql("--format csv", query).ok().stdout;
+    let summary = csv(
+        "SUMMARIZE 'predictions.parquet'; SUMMARIZE SELECT label FROM 'predictions.parquet' WHERE label > 0",
+    );
+    let lines: Vec<&str> = summary.lines().collect();
+    assert_eq!(
+        lines[0],
+        "column_name,column_type,min,max,approx_unique,avg,std,q25,q50,q75,count,null_percentage"
+    );
+    let line = |name: &str| -> Vec<&str> {
+        lines.iter().find(|line| line.starts_with(name)).unwrap().split(',').collect()
+    };
+    assert_eq!(line("query_id,")[1..4], ["Utf8", "140", "172"]);
+    assert_eq!(line("query_id,")[5..], ["", "", "", "", "", "600", "0.0"]);
+    let rank = line("rank,");
+    assert_eq!((rank[2], rank[10]), ("1", "600"));
+    let mean = csv("SELECT avg(rank), stddev(rank) FROM 'predictions.parquet'");
+    assert_eq!(mean.lines().next(), Some("avg(rank),stddev(rank)"));
+    let exact: Vec<f64> =
+        mean.lines().nth(1).unwrap().split(',').map(|number| number.parse().unwrap()).collect();
+    for (place, exact) in [(5, exact[0]), (6, exact[1])] {
+        assert!((rank[place].parse::<f64>().unwrap() / exact - 1.0).abs() < 1e-5, "{rank:?}");
+    }
+    assert_eq!(lines.last().unwrap().split(',').nth(2), Some("1.0"), "{summary}");
+    // A dataset has more columns than are summarised at a time, and missing values.
+    let wide = csv("SUMMARIZE 'test'");
+    assert_eq!(wide.lines().count(), 1 + 3 + 46, "{wide}");
+    for (query, header) in [
+        (
+            "SELECT count(*), 1 + 1, upper(query_id) FROM 'predictions.parquet' GROUP BY query_id",
+            "count(*),1 + 1,upper(query_id)",
+        ),
+        (
+            "SELECT ndcg(label, score, 10) FROM 'predictions.parquet' WHERE query_id = '140'",
+            "\"ndcg(label, score, 10)\"",
+        ),
+        ("SELECT DISTINCT label * 2 FROM 'predictions.parquet' ORDER BY label * 2", "label * 2"),
+        (
+            "SELECT label, sum(score) FROM 'predictions.parquet' GROUP BY ALL ORDER BY sum(score)",
+            "label,sum(score)",
+        ),
+        ("SELECT max(label) FROM 'predictions.parquet' UNION ALL SELECT 3", "max(label)"),
+        ("SELECT p.label, p.score * 2 FROM 'predictions.parquet' AS p LIMIT 1", "label,p.score * 2"),
+    ] {
+        assert_eq!(csv(query).lines().next(), Some(header), "{query}");
+    }
+    let lines = sql("--format line", "SELECT 1 AS one, NULL AS nothing UNION ALL SELECT 2, 'x'").ok().stdout;
+    assert_eq!(lines, "    one = 1\nnothing = NULL\n\n    one = 2\nnothing = x\n");
+}

@@ -80,7 +80,9 @@ class Terminal:
 
 
 shell = Terminal(".")
-shell.say("\\d", "predictions")
+shell.say("\\d", "predictions     ", then=None)
+shell.expect("predictions           600")
+shell.expect("planetree> ")
 shell.say(".tables pre", "predictions")
 shell.say("\\d predictions", "Float64")
 shell.say(".schema metrics", "ndcg@10")
@@ -91,7 +93,15 @@ shell.say("SELECT count(*) AS rows_here FROM predictions;", "600")
 shell.send("SELECT 40 +\r")
 shell.send("2 AS answer\r")
 shell.say(";", "│     42 │")
+shell.say("\\x", "expanded display on")
+shell.say("SELECT 42 AS answer, 'x' AS text;", "answer = 42")
+shell.say("\\x off", "planetree> ", then=None)
 shell.say(".mode csv", "planetree> ", then=None)
+shell.say(".headers off", "planetree> ", then=None)
+shell.send("SELECT 3 AS three;\r")
+assert "three\n" not in shell.expect("\n3\n").split(";")[-1]
+shell.expect("planetree> ")
+shell.say(".headers on", "planetree> ", then=None)
 shell.say("SELECT 'a;b' AS text, 7 AS n;", "a;b,7")
 shell.say(".mode nonsense", "modes: table, csv")
 shell.say(".timer on", "planetree> ", then=None)
@@ -126,7 +136,7 @@ shell.send("\x03")
 shell.expect("interrupted")
 shell.expect("planetree> ")
 shell.say("SELECT 6 * 7 AS still_here;", "42")
-assert shell.leave("\\q\r") == 0
+assert shell.leave("exit\r") == 0
 assert "from a file" not in open(history).read() and "SELECT 40 +" in open(history).read()
 # The next shell has the history; end of input leaves the shell, too.
 shell = Terminal(".", "--format", "csv")

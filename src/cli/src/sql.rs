@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
         None => (format, Destination::stdout()),
     };
     let format = format.unwrap_or(ResultFormat::Table);
-    let mut printer = Printer { format, destination, results: 0 };
+    let mut printer = Printer { format, destination, results: 0, headers: true };
     for text in &texts {
         session.run(text, &mut printer, &mut |done| arguments.print_statement(done, quiet))?;
     }

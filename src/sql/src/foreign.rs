@@ -2,6 +2,7 @@
 //! files, and there are no checksums to verify.
 
 use super::error::to_engine_error;
+use arrow::datatypes::DataType;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as EngineResult;
 use datafusion::datasource::file_format::FileFormat;
@@ -89,6 +90,27 @@ pub(crate) async fn open_foreign(
     }
     let options = ListingOptions::new(kind.format()).with_file_extension("");
     let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+    let config = config.infer_schema(state).await?;
+    Ok(Arc::new(ListingTable::try_new(config)?))
+}
+
+/// Opens the files of one format below a directory as one table, with a column of text for each of the keys of its
+/// folders.
+pub(crate) async fn open_partitioned(
+    state: &dyn Session,
+    kind: ForeignFormat,
+    directory: &Location,
+    keys: &[String],
+) -> EngineResult<Arc<dyn TableProvider>> {
+    let url = url_of(directory).map_err(to_engine_error)?;
+    if let Some((store, _)) = directory.object() {
+        state.runtime_env().register_object_store(&url, store.clone());
+    }
+    let columns = keys.iter().map(|key| (key.clone(), DataType::Utf8)).collect();
+    let options =
+        ListingOptions::new(kind.format()).with_file_extension("").with_table_partition_cols(columns);
+    let url = ListingTableUrl::parse(format!("{}/", url.as_str().trim_end_matches('/')))?;
+    let config = ListingTableConfig::new(url).with_listing_options(options);
     let config = config.infer_schema(state).await?;
     Ok(Arc::new(ListingTable::try_new(config)?))
 }

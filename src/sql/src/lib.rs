@@ -26,6 +26,7 @@ mod open;
 mod operator;
 mod order;
 mod output;
+mod partitions;
 mod rewrite;
 mod roots;
 mod scan;
@@ -33,6 +34,8 @@ mod session;
 mod shell;
 mod size;
 mod statement;
+mod summary;
+mod table_list;
 mod tables;
 mod yielding;
 

@@ -1,8 +1,9 @@
 //! Opens tables: datasets, tables written by planetree, and other files.
 
 use super::error::to_engine_error;
-use super::foreign::{ForeignFormat, open_foreign};
+use super::foreign::{ForeignFormat, open_foreign, open_partitioned};
 use super::on_cluster::LocationCheck;
+use super::partitions::PartitionedFiles;
 use super::scan::{DatasetSource, FileSource, ScanSource, ScanTable};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as EngineResult;
@@ -18,6 +19,8 @@ enum DetectedTable {
     Ours(Arc<dyn ScanSource>, Vec<Location>),
     /// Files of one format that planetree did not write.
     Foreign(ForeignFormat, Vec<Location>),
+    /// Such files in folders named `key=value`, as Hive and Spark write them.
+    Partitioned(ForeignFormat, PartitionedFiles),
 }
 
 /// Runs code that may block on disks and networks, from within the engine's asynchronous runtime.
@@ -42,6 +45,12 @@ async fn open_detected(
     cluster: Option<&LocationCheck>,
 ) -> EngineResult<Arc<dyn TableProvider>> {
     let (kind, files) = match (detected, cluster) {
+        (DetectedTable::Partitioned(kind, table), cluster) => {
+            if let Some(cluster) = cluster {
+                table.files.iter().try_for_each(|file| cluster(file)).map_err(to_engine_error)?;
+            }
+            return open_partitioned(state, kind, &table.directory, &table.keys).await;
+        }
         (DetectedTable::Ours(source, _), None) => return Ok(Arc::new(ScanTable(source))),
         (DetectedTable::Ours(_, files), Some(_)) => (ForeignFormat::Parquet, files),
         (DetectedTable::Foreign(kind, files), _) => (kind, files),
@@ -71,6 +80,10 @@ fn detect(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync))
         return Ok(DetectedTable::Ours(Arc::new(DatasetSource::new(reader)), files));
     }
     if location.size()?.is_none() {
+        if let Some(table) = PartitionedFiles::find(location, check)? {
+            let kind = common_format(&location.to_string(), &table.files)?;
+            return Ok(DetectedTable::Partitioned(kind, table));
+        }
         return detect_files(&location.to_string(), files_of(location, check)?);
     }
     match ForeignFormat::of_file(location)? {

@@ -3,14 +3,16 @@
 use super::error::map_is_not_a_metric;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, SelectFlavor, SelectItem, VisitMut,
-    VisitorMut, WildcardAdditionalOptions, visit_expressions,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectFlavor, SelectItem, SetExpr,
+    Statement as Sql, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use planetree_base::error::{Error, Result};
 use std::ops::ControlFlow;
 
 /// Rewrites a statement. `text` is the whole query, for error messages.
 ///
+/// - A column of the result without a name, such as `ndcg(label, score, 10)`, is named by its text. The engine would add
+///   the tables of columns and the types of constants.
 /// - `FROM t` without SELECT, at any depth, becomes `SELECT * FROM t`. The engine would return rows without columns.
 /// - `map(label, score)` is rejected. The engine would return one map per row, although a metric is meant.
 pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
@@ -26,7 +28,52 @@ pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result
     };
     match rewriter.maps_labels {
         true => map_is_not_a_metric(text).map_or(Ok(()), Err::<(), Error>),
-        false => Ok(()),
+        false => {
+            name_results(statement);
+            Ok(())
+        }
+    }
+}
+
+/// Names the columns of the result of a statement.
+fn name_results(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(sql) => match &mut **sql {
+            Sql::Query(query) => name_columns(&mut query.body),
+            Sql::CreateView(view) => name_columns(&mut view.query.body),
+            Sql::CreateTable(table) => {
+                table.query.iter_mut().for_each(|query| name_columns(&mut query.body));
+            }
+            Sql::Explain { statement, .. } => {
+                if let Sql::Query(query) = &mut **statement {
+                    name_columns(&mut query.body);
+                }
+            }
+            _ => {}
+        },
+        Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => {
+            name_columns(&mut query.body);
+        }
+        _ => {}
+    }
+}
+
+fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expression) = item
+                    && !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+                {
+                    let alias = Ident::with_quote('"', expression.to_string());
+                    *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
+                }
+            }
+        }
+        SetExpr::Query(query) => name_columns(&mut query.body),
+        // The first query names the columns of all.
+        SetExpr::SetOperation { left, .. } => name_columns(left),
+        _ => {}
     }
 }
 

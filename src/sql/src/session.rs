@@ -9,6 +9,8 @@ use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, Text
 use super::roots::Roots;
 use super::size::check_plan;
 use super::statement::{AllowedStatement, CopyStatement, parse};
+use super::summary::summarize;
+use super::table_list::{TableSummary, table_list};
 use super::tables::{CATALOG, Catalog, SCHEMA, Tables};
 use super::yielding::YieldAfterJoins;
 use datafusion::catalog::SchemaProvider;
@@ -81,6 +83,8 @@ pub struct Printer {
     pub destination: Destination,
     /// Number of results written so far.
     pub results: usize,
+    /// Whether tables and delimited text have a header.
+    pub headers: bool,
 }
 
 impl Session {
@@ -184,6 +188,11 @@ impl Session {
         self.tables.table_names()
     }
 
+    /// Returns the kinds of all tables and their numbers of rows.
+    pub(crate) fn table_list(&self) -> Vec<TableSummary> {
+        table_list(&self.tables)
+    }
+
     /// Returns the columns of a table with their types.
     pub fn columns_of(&self, table: &str) -> Result<Vec<(String, String)>> {
         let (context, name) = (self.context.clone(), table.to_owned());
@@ -226,7 +235,12 @@ impl Session {
         for statement in parse(text)? {
             let started = Instant::now();
             let (rows, written) = match statement {
-                AllowedStatement::Query(query) => (self.print(&query, text, printer)?, None),
+                AllowedStatement::Query(query) => {
+                    (self.print(self.start(&query, text)?, text, printer)?, None)
+                }
+                AllowedStatement::Summary(query) => {
+                    (self.print(self.summarize(*query, text)?, text, printer)?, None)
+                }
                 AllowedStatement::Definition(statement) => (self.define(*statement, text)?, None),
                 AllowedStatement::Copy(copy) => {
                     let (rows, written) = self.copy(&copy, text)?;
@@ -241,8 +255,7 @@ impl Session {
         Ok(())
     }
 
-    fn print(&self, query: &Statement, text: &str, printer: &mut Printer) -> Result<u64> {
-        let stream = self.start(query, text)?;
+    fn print(&self, stream: RunningStream, text: &str, printer: &mut Printer) -> Result<u64> {
         printer.results += 1;
         if printer.format == ResultFormat::Parquet && printer.results > 1 {
             return Err(Error::usage(
@@ -253,7 +266,8 @@ impl Session {
         let schema = stream.schema();
         let format = printer.format;
         let closed = printer.destination.closed();
-        let writer = format.writer(&schema, Box::new(&mut printer.destination), self.writer_memory)?;
+        let output = Box::new(&mut printer.destination);
+        let writer = format.writer(&schema, output, self.writer_memory, printer.headers)?;
         let rows = self.write_all(stream, writer, text, &|| closed.load(Ordering::Relaxed))?;
         printer.destination.flush().map_err(|error| Error::io("the output", "write", error))?;
         Ok(rows)
@@ -270,11 +284,30 @@ impl Session {
                 let rows = TextRows::delimited(delimiter.unwrap_or(default), copy.header);
                 Box::new(TextResult::new(&schema, output, rows)?)
             }
-            (format, _) => format.writer(&schema, output, self.writer_memory)?,
+            (format, _) => format.writer(&schema, output, self.writer_memory, true)?,
         };
         let rows = self.write_all(stream, writer, text, &|| false)?;
         destination.commit()?;
         Ok((rows, location.to_string()))
+    }
+
+    /// Computes statistics of each column of a query.
+    fn summarize(&self, query: Statement, text: &str) -> Result<RunningStream> {
+        if self.cluster.is_some() {
+            return Err(Error::place(
+                "query",
+                "SUMMARIZE does not run on a cluster",
+                "run it without --cluster, or write the aggregates: SELECT min(label), max(label) FROM ...",
+            ));
+        }
+        let context = self.context.clone();
+        let stream = self.threads.run(async move {
+            let plan = context.state().statement_to_plan(query).await?;
+            check_plan(&plan)?;
+            read_only().verify_plan(&plan)?;
+            summarize(&context, plan).await
+        });
+        stream.map(|stream| self.threads.stream(stream)).map_err(|error| self.user_error(&error, text))
     }
 
     fn define(&self, statement: Statement, text: &str) -> Result<u64> {

@@ -6,9 +6,11 @@ use super::output::ResultFormat;
 use super::rewrite::rewrite_statement;
 use super::size::{check_references, check_text};
 use datafusion::common::DataFusionError;
-use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::ast::{ObjectType, Statement as Sql, Value};
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParser, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{DescribeAlias, ObjectName, ObjectType, Statement as Sql, Value};
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::Token;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Compression, Location};
 use planetree_base::suggest;
@@ -18,6 +20,8 @@ use planetree_base::suggest;
 pub(crate) enum AllowedStatement {
     /// A statement that returns rows.
     Query(Box<Statement>),
+    /// `SUMMARIZE` of the rows of a query.
+    Summary(Box<Statement>),
     /// A statement that creates or drops a view or table of the session.
     Definition(Box<Statement>),
     /// A statement that writes rows to a file.
@@ -47,10 +51,61 @@ pub(crate) fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
     check_text(text)?;
     let dialect = DuckDbDialect {};
     let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(user_error)?;
-    let mut statements = parser.parse_statements().map_err(user_error)?;
-    statements.iter().try_for_each(check_references)?;
-    statements.iter_mut().try_for_each(|statement| rewrite_statement(statement, text))?;
-    statements.into_iter().map(allowed).collect()
+    let mut allowed_statements = Vec::new();
+    while let Some((is_summary, mut statement)) = next_statement(&mut parser).map_err(user_error)? {
+        check_references(&statement)?;
+        rewrite_statement(&mut statement, text)?;
+        allowed_statements.push(match (is_summary, allowed(statement)?) {
+            (false, statement) => statement,
+            (true, AllowedStatement::Query(query)) => AllowedStatement::Summary(query),
+            (true, _) => {
+                return Err(refused("SUMMARIZE of anything but a query", "write SUMMARIZE SELECT ..."));
+            }
+        });
+    }
+    Ok(allowed_statements)
+}
+
+/// Parses the next statement, which must be followed by a `;` or the end of the text. Returns whether SUMMARIZE, which
+/// the parser does not know, precedes it; `None` at the end of the text.
+fn next_statement(parser: &mut DFParser<'_>) -> Result<Option<(bool, Statement)>, DataFusionError> {
+    while parser.parser.consume_token(&Token::SemiColon) {}
+    if parser.parser.peek_token() == Token::EOF {
+        return Ok(None);
+    }
+    let is_word = |token: &Token, words: &[&str]| match token {
+        Token::Word(word) => words.iter().any(|other| word.value.eq_ignore_ascii_case(other)),
+        _ => false,
+    };
+    let is_summary = is_word(&parser.parser.peek_token().token, &["summarize"]);
+    let statement = if is_summary {
+        parser.parser.next_token();
+        let next = parser.parser.peek_token().token;
+        match next == Token::LParen || is_word(&next, &["select", "with", "from", "values"]) {
+            true => parser.parse_statement()?,
+            false => {
+                let table = parser.parser.parse_object_name(false).map_err(|error| plain_error(error))?;
+                all_rows_of(&table)?
+            }
+        }
+    } else {
+        parser.parse_statement()?
+    };
+    match parser.parser.peek_token() {
+        end if end == Token::SemiColon || end == Token::EOF => Ok(Some((is_summary, statement))),
+        other => parser.parser.expected("end of statement", other).map_err(|error| plain_error(error)),
+    }
+}
+
+fn plain_error(error: ParserError) -> DataFusionError {
+    DataFusionError::SQL(Box::new(error), None)
+}
+
+/// Parses `SELECT * FROM name`.
+fn all_rows_of(name: &ObjectName) -> Result<Statement, DataFusionError> {
+    let text = format!("SELECT * FROM {name}");
+    let dialect = DuckDbDialect {};
+    DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build()?.parse_statement()
 }
 
 fn allowed(statement: Statement) -> Result<AllowedStatement> {
@@ -72,6 +127,11 @@ fn allowed(statement: Statement) -> Result<AllowedStatement> {
             | Sql::ShowColumns { .. }
             | Sql::ShowFunctions { .. }
             | Sql::ShowVariable { .. } => Ok(AllowedStatement::Query(Box::new(Statement::Statement(sql)))),
+            Sql::Explain {
+                describe_alias: DescribeAlias::Describe | DescribeAlias::Desc, statement, ..
+            } if matches!(**statement, Sql::Query(_)) => {
+                Ok(AllowedStatement::Query(Box::new(Statement::Statement(sql))))
+            }
             Sql::CreateView { .. } => Ok(AllowedStatement::Definition(Box::new(Statement::Statement(sql)))),
             Sql::CreateTable(table) if table.query.is_some() => {
                 Ok(AllowedStatement::Definition(Box::new(Statement::Statement(sql))))
@@ -95,7 +155,7 @@ fn allowed(statement: Statement) -> Result<AllowedStatement> {
             }
             other => Err(refused(
                 &first_word(other),
-                "the allowed statements are SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
+                "the allowed statements are SELECT, EXPLAIN, DESCRIBE, SUMMARIZE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
             )),
         },
     }
@@ -197,12 +257,7 @@ fn query_of(source: CopyToSource) -> Result<Statement> {
         CopyToSource::Query(query) => Ok(Statement::Statement(Box::new(Sql::Query(query)))),
         CopyToSource::Relation(name) => {
             let text = format!("SELECT * FROM {name}");
-            let user_error =
-                |error: DataFusionError| from_engine_error(&error, &text, &KnownNames::default());
-            let dialect = DuckDbDialect {};
-            let mut parser =
-                DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build().map_err(user_error)?;
-            parser.parse_statement().map_err(user_error)
+            all_rows_of(&name).map_err(|error| from_engine_error(&error, &text, &KnownNames::default()))
         }
     }
 }

@@ -46,6 +46,14 @@ enum TableEntry {
     Created(Arc<dyn TableProvider>),
 }
 
+/// A named table, as far as a list of tables shows it.
+pub(crate) enum NamedTable {
+    /// A table on disk.
+    Stored(Location),
+    /// A table or view that a statement created: `table` or `view`.
+    Created(&'static str),
+}
+
 impl fmt::Debug for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tables")
@@ -66,6 +74,18 @@ impl Tables {
     /// Gives a name to the table at a location.
     pub(crate) fn name(&self, name: &str, location: Location) {
         self.lock().insert(name.to_owned(), TableEntry::Stored(location));
+    }
+
+    /// Returns all named tables, sorted by name.
+    pub(crate) fn list(&self) -> Vec<(String, NamedTable)> {
+        let named = |entry: &TableEntry| match entry {
+            TableEntry::Stored(location) => NamedTable::Stored(location.clone()),
+            TableEntry::Created(table) if table.table_type() == TableType::View => {
+                NamedTable::Created("view")
+            }
+            TableEntry::Created(_) => NamedTable::Created("table"),
+        };
+        self.lock().iter().map(|(name, entry)| (name.clone(), named(entry))).collect()
     }
 
     /// Returns the location of a named table, or `None` if there is no such table on disk.

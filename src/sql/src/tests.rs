@@ -388,6 +388,9 @@ fn only_read_only_statements_are_allowed() {
         "EXPLAIN ANALYZE SELECT 1",
         "SHOW TABLES",
         "DESCRIBE t",
+        "DESCRIBE SELECT 1",
+        "SUMMARIZE t",
+        "SUMMARIZE 'file.csv'; SUMMARIZE SELECT 1;",
         "CREATE VIEW v AS SELECT 1",
         "CREATE TABLE t AS SELECT 1",
         "DROP TABLE t",
@@ -420,6 +423,10 @@ fn only_read_only_statements_are_allowed() {
         "ALTER TABLE t ADD COLUMN a INT",
         "COPY (SELECT 1) TO 'x.csv' OPTIONS (heeder true)",
         "RESET ALL",
+        "SUMMARIZE",
+        "SUMMARIZE a b",
+        "SUMMARIZE (EXPLAIN SELECT 1)",
+        "DESCRIBE INSERT INTO t VALUES (1)",
     ] {
         let error = parse(text).map(|_| text).unwrap_err();
         assert_eq!(error.exit_code(), 1, "{text}: {error}");

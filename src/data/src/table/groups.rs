@@ -51,6 +51,12 @@ impl ParquetFile {
         self.footer().file_metadata().num_rows().max(0) as u64
     }
 
+    /// Returns the keys and values of the metadata, in the order of the file.
+    pub fn key_values(&self) -> Vec<(String, Option<String>)> {
+        let pairs = self.footer().file_metadata().key_value_metadata().into_iter().flatten();
+        pairs.map(|pair| (pair.key.clone(), pair.value.clone())).collect()
+    }
+
     /// Returns a string that identifies the content of the file: its size, and a hash of its footer. In a table of
     /// planetree, the footer contains the checksum of the whole file.
     pub fn identity(&self) -> Result<String> {

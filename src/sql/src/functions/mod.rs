@@ -14,6 +14,7 @@ mod feature_argument;
 mod models;
 mod ndcg;
 mod one_query;
+mod parquet_kv_metadata;
 mod pauc;
 mod planetree_score;
 mod precision_at;
@@ -62,7 +63,7 @@ enum FunctionKind {
 }
 
 /// All functions, in the order of the manual.
-const FUNCTIONS: [SqlFunction; 22] = [
+const FUNCTIONS: [SqlFunction; 23] = [
     ndcg::FUNCTION,
     dcg::FUNCTION,
     err::FUNCTION,
@@ -85,7 +86,11 @@ const FUNCTIONS: [SqlFunction; 22] = [
     read::CSV,
     read::JSON,
     read::TABLE,
+    parquet_kv_metadata::FUNCTION,
 ];
+
+/// Names of DuckDB for functions of the engine.
+const ALIASES: [(&str, &str); 1] = [("to_char", "strftime")];
 
 /// Description of a function, for the manual, the shell command `\df` and the shell's completion.
 #[derive(Debug, Clone, Copy)]
@@ -161,5 +166,9 @@ pub(crate) fn register(context: &SessionContext, tables: &Arc<Tables>) {
             FunctionKind::Scalar(make) => context.register_udf(make()),
             FunctionKind::Table(make) => context.register_udtf(function.name, make(tables.clone())),
         }
+    }
+    for (name, alias) in ALIASES {
+        let function = context.state().scalar_functions().get(name).map(|function| (**function).clone());
+        function.into_iter().for_each(|function| context.register_udf(function.with_aliases([alias])));
     }
 }

@@ -1,6 +1,7 @@
 //! Writes query results as text or Parquet, as the rows arrive.
 
 mod destination;
+mod line;
 mod markdown;
 mod parquet;
 mod table;
@@ -31,6 +32,8 @@ pub enum ResultFormat {
     Json,
     /// JSON: one object per line.
     Ndjson,
+    /// One line per value.
+    Line,
     /// A Markdown table.
     Markdown,
     /// A Parquet file.
@@ -38,12 +41,13 @@ pub enum ResultFormat {
 }
 
 /// All formats with their names.
-const FORMATS: [(&str, ResultFormat); 7] = [
+const FORMATS: [(&str, ResultFormat); 8] = [
     ("table", ResultFormat::Table),
     ("csv", ResultFormat::Csv),
     ("tsv", ResultFormat::Tsv),
     ("json", ResultFormat::Json),
     ("ndjson", ResultFormat::Ndjson),
+    ("line", ResultFormat::Line),
     ("markdown", ResultFormat::Markdown),
     ("parquet", ResultFormat::Parquet),
 ];
@@ -61,7 +65,7 @@ const RESULTS: &[FileFormat] = &[
 
 impl ResultFormat {
     /// Returns the names of all formats.
-    pub fn names() -> [&'static str; 7] {
+    pub fn names() -> [&'static str; 8] {
         FORMATS.map(|(name, _)| name)
     }
 
@@ -70,6 +74,8 @@ impl ResultFormat {
         let name = match name.to_ascii_lowercase().as_str() {
             "jsonlines" | "jsonl" => "ndjson".to_owned(),
             "duckbox" | "box" => "table".to_owned(),
+            "lines" | "vertical" => "line".to_owned(),
+            "md" => "markdown".to_owned(),
             other => other.to_owned(),
         };
         FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
@@ -95,7 +101,7 @@ impl ResultFormat {
 
     fn file(self) -> FileFormat {
         match self {
-            ResultFormat::Table => FileFormat::Text,
+            ResultFormat::Table | ResultFormat::Line => FileFormat::Text,
             ResultFormat::Csv => FileFormat::Csv,
             ResultFormat::Tsv => FileFormat::Tsv,
             ResultFormat::Json => FileFormat::Json,
@@ -105,18 +111,25 @@ impl ResultFormat {
         }
     }
 
-    /// Creates a writer for rows with the given columns. A Parquet writer uses about `memory` bytes.
+    /// Creates a writer for rows with the given columns. A Parquet writer uses about `memory` bytes. Without `headers`,
+    /// tables and delimited text have no header.
     pub fn writer<'a>(
         self,
         schema: &SchemaRef,
         output: Box<dyn Write + Send + 'a>,
         memory: usize,
+        headers: bool,
     ) -> Result<Box<dyn ResultWriter + 'a>> {
         Ok(match self {
-            ResultFormat::Table => Box::new(table::BoxWriter::new(schema, output)),
+            ResultFormat::Table => Box::new(table::BoxWriter::new(schema, output, headers)),
+            ResultFormat::Line => Box::new(line::LineWriter::new(schema, output)),
             ResultFormat::Markdown => Box::new(markdown::MarkdownWriter::new(schema, output)?),
             ResultFormat::Parquet => Box::new(parquet::ParquetWriter::new(schema, output, memory)?),
-            ResultFormat::Csv | ResultFormat::Tsv | ResultFormat::Json | ResultFormat::Ndjson => {
+            ResultFormat::Csv | ResultFormat::Tsv => {
+                let separator = if self == ResultFormat::Csv { ',' } else { '\t' };
+                Box::new(TextResult::new(schema, output, TextRows::delimited(separator, headers))?)
+            }
+            ResultFormat::Json | ResultFormat::Ndjson => {
                 let rows = TextRows::new(self.file()).expect("a text format of rows");
                 Box::new(TextResult::new(schema, output, rows)?)
             }

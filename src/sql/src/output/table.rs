@@ -20,19 +20,21 @@ pub(super) struct BoxWriter<'a> {
     is_number: Vec<bool>,
     /// Rows that are not written yet.
     pending: Vec<Vec<String>>,
+    headers: bool,
     /// The column widths; `None` until the first rows are written.
     widths: Option<Vec<usize>>,
 }
 
 impl<'a> BoxWriter<'a> {
-    /// Creates a writer that has written nothing.
-    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Self {
+    /// Creates a writer that has written nothing. Column names are written only with `headers`.
+    pub(super) fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>, headers: bool) -> Self {
         let fields = schema.fields();
         BoxWriter {
             output,
             names: fields.iter().map(|field| printable(field.name()).into_owned()).collect(),
             is_number: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
             pending: Vec::new(),
+            headers,
             widths: None,
         }
     }
@@ -41,7 +43,9 @@ impl<'a> BoxWriter<'a> {
     fn write_pending(&mut self) -> io::Result<()> {
         let rows = std::mem::take(&mut self.pending);
         if self.widths.is_none() {
-            let mut widths: Vec<usize> = self.names.iter().map(|name| width(name)).collect();
+            let names = self.names.iter();
+            let mut widths: Vec<usize> =
+                names.map(|name| if self.headers { width(name) } else { 0 }).collect();
             for row in &rows {
                 for (width_so_far, value) in widths.iter_mut().zip(row) {
                     *width_so_far = value.lines().map(width).max().unwrap_or(0).max(*width_so_far);
@@ -49,9 +53,11 @@ impl<'a> BoxWriter<'a> {
             }
             self.widths = Some(widths);
             self.rule('┌', '┬', '┐')?;
-            let names = self.names.clone();
-            self.row(&names)?;
-            self.rule('├', '┼', '┤')?;
+            if self.headers {
+                let names = self.names.clone();
+                self.row(&names)?;
+                self.rule('├', '┼', '┤')?;
+            }
         }
         rows.iter().try_for_each(|row| self.row(row))
     }

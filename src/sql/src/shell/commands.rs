@@ -24,6 +24,8 @@ enum ShellAction {
     Tables,
     Describe,
     Mode,
+    Headers,
+    Expanded,
     Timer,
     Read,
     Output,
@@ -39,7 +41,7 @@ pub(super) struct ShellCommand {
 }
 
 /// Names, argument, action and description of each command.
-const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
+const COMMANDS: [(&[&str], &str, ShellAction, &str); 11] = [
     (&["\\h", "\\?", ".help"], "", ShellAction::Help, "show this list"),
     (
         &[".tables", "\\dt"],
@@ -51,14 +53,16 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
         &["\\d", ".schema", ".describe"],
         "[TABLE]",
         ShellAction::Describe,
-        "show the columns of a table; without one, list all tables",
+        "show the columns of a table; without one, list all tables with their kinds and rows",
     ),
     (
         &[".mode", "\\mode"],
         "FORMAT",
         ShellAction::Mode,
-        "set the output format: table, csv, tsv, json, ndjson, markdown or parquet",
+        "set the output format: table, line, csv, tsv, json, ndjson, markdown or parquet",
     ),
+    (&["\\x"], "[on|off]", ShellAction::Expanded, "show one line per value, for rows of many columns"),
+    (&[".headers", ".header"], "[on|off]", ShellAction::Headers, "show the names of columns"),
     (&[".timer", "\\timing"], "[on|off]", ShellAction::Timer, "show the time of each statement"),
     (&[".read", "\\i"], "FILE", ShellAction::Read, "run the SQL statements in a file"),
     (
@@ -68,20 +72,45 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
         "write results to a file in the format of its extension; without one, to the terminal",
     ),
     (&[".functions", "\\df"], "", ShellAction::Functions, "list the functions that planetree adds"),
-    (&["\\q", ".quit", ".exit"], "", ShellAction::Quit, "leave the shell"),
+    (&["\\q", ".quit", ".exit", "exit", "quit"], "", ShellAction::Quit, "leave the shell"),
 ];
+
+/// Printed if there are no named tables.
+const NO_TABLES: &str =
+    "no named tables; put the path of a file in single quotes: SELECT * FROM 'predictions.parquet';";
+
+/// Returns the new state of a switch: that of the argument or, without one, the opposite of the current state.
+fn switched(what: &str, is_on: bool, argument: &str) -> Result<bool> {
+    match argument {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        "" => {
+            print_note(&format!("{what} {}", if is_on { "off" } else { "on" }));
+            Ok(!is_on)
+        }
+        _ => Err(Error::place("shell", format_args!("{what}: found {argument:?}"), "write on or off")),
+    }
+}
 
 /// Returns the names of all commands.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().flat_map(|(names, ..)| names.iter().copied())
 }
 
+/// Checks whether an input is a command. It is SQL otherwise.
+pub(super) fn is_command(input: &str) -> bool {
+    let word = input.trim_end_matches(';').trim_end();
+    input.starts_with(['.', '\\']) || ["exit", "quit"].iter().any(|name| word.eq_ignore_ascii_case(name))
+}
+
 impl ShellCommand {
     /// Parses an input as a command. Returns `None` if it is SQL.
     pub(super) fn read(input: &str) -> Option<Result<ShellCommand>> {
-        if !input.starts_with(['.', '\\']) {
+        if !is_command(input) {
             return None;
         }
+        let lower = input.to_lowercase();
+        let input = if input.starts_with(['.', '\\']) { input } else { lower.as_str() };
         let (name, argument) = input.split_once(char::is_whitespace).unwrap_or((input, ""));
         let name = name.trim_end_matches(';');
         let argument = argument.trim().trim_end_matches(';').trim_matches(['\'', '"']).to_owned();
@@ -114,14 +143,14 @@ impl Shell {
                 }
             }
             ShellAction::Tables => self.print_tables(&argument)?,
-            ShellAction::Describe if argument.is_empty() => self.print_tables("")?,
+            ShellAction::Describe if argument.is_empty() => self.print_table_list()?,
             ShellAction::Describe => {
                 for (name, kind) in self.session.columns_of(&argument)? {
                     self.print(&format!("{name:<32}{kind}"))?;
                 }
             }
             ShellAction::Mode => match ResultFormat::named(&argument) {
-                Some(format) => (self.mode, self.printer.format) = (format, format),
+                Some(format) => self.set_mode(format),
                 None => {
                     let near = suggest::nearest(&argument, ResultFormat::names());
                     let otherwise = format!("modes: {}", ResultFormat::names().join(", "));
@@ -129,21 +158,18 @@ impl Shell {
                     return Err(Error::place("shell", format_args!("unknown mode {argument:?}"), remedy));
                 }
             },
-            ShellAction::Timer => match argument.as_str() {
-                "on" => self.timer = true,
-                "off" => self.timer = false,
-                "" => {
-                    self.timer = !self.timer;
-                    print_note(if self.timer { "timer on" } else { "timer off" });
+            ShellAction::Timer => self.timer = switched("timer", self.timer, &argument)?,
+            ShellAction::Headers => {
+                self.printer.headers = switched("headers", self.printer.headers, &argument)?;
+            }
+            ShellAction::Expanded => {
+                let is_on = self.mode == ResultFormat::Line;
+                if switched("expanded display", is_on, &argument)? {
+                    self.set_mode(ResultFormat::Line);
+                } else if is_on {
+                    self.set_mode(ResultFormat::Table);
                 }
-                _ => {
-                    return Err(Error::place(
-                        "shell",
-                        "the timer must be on or off",
-                        "write .timer on or .timer off",
-                    ));
-                }
-            },
+            }
             ShellAction::Read => {
                 let location = Location::parse(&argument, self.access)?;
                 let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
@@ -165,12 +191,29 @@ impl Shell {
         Ok(ShellFlow::Continue)
     }
 
+    fn set_mode(&mut self, mode: ResultFormat) {
+        (self.mode, self.printer.format) = (mode, mode);
+    }
+
+    fn print_table_list(&mut self) -> Result<()> {
+        let tables = self.session.table_list();
+        if tables.is_empty() {
+            print_note(NO_TABLES);
+            return Ok(());
+        }
+        let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max(5);
+        self.print(&format!("{:<width$}  {:<12}{:>12}", "table", "kind", "rows"))?;
+        tables.iter().try_for_each(|table| {
+            let rows = table.rows.map(|rows| rows.to_string()).unwrap_or_default();
+            let line = format!("{:<width$}  {:<12}{rows:>12}", table.name, table.kind);
+            self.print(line.trim_end())
+        })
+    }
+
     fn print_tables(&mut self, part: &str) -> Result<()> {
         let names = self.session.table_names();
         if names.is_empty() {
-            print_note(
-                "no named tables; put the path of a file in single quotes: SELECT * FROM 'predictions.parquet';",
-            );
+            print_note(NO_TABLES);
         }
         names.iter().filter(|name| name.contains(part)).try_for_each(|name| self.print(name))
     }
@@ -190,12 +233,16 @@ mod tests {
     #[test]
     fn commands_are_recognised_by_all_their_names() {
         for (names, _, action, _) in COMMANDS {
-            for name in names {
+            for name in names.iter().filter(|name| name.starts_with(['.', '\\'])) {
                 let command = ShellCommand::read(&format!("{name} 'a file';")).unwrap().unwrap();
                 assert_eq!((command.action, command.argument.as_str()), (action, "a file"));
             }
         }
-        assert!(ShellCommand::read("SELECT 1;").is_none());
+        for words in ["exit", "QUIT;", "quit ;"] {
+            let command = ShellCommand::read(words).unwrap().unwrap();
+            assert_eq!(command.action, ShellAction::Quit, "{words}");
+        }
+        assert!(ShellCommand::read("SELECT 1;").is_none() && ShellCommand::read("exit now").is_none());
         let error = ShellCommand::read(".tabels").unwrap().unwrap_err();
         assert_eq!(error.remedy(), Some("did you mean .tables?"));
     }

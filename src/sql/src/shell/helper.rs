@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Keywords that the shell can complete.
-const KEYWORDS: [&str; 36] = [
+const KEYWORDS: [&str; 38] = [
     "SELECT",
     "FROM",
     "WHERE",
@@ -49,6 +49,8 @@ const KEYWORDS: [&str; 36] = [
     "QUALIFY",
     "COPY",
     "EXPLAIN",
+    "DESCRIBE",
+    "SUMMARIZE",
 ];
 
 /// Completes and validates input.
@@ -153,7 +155,7 @@ impl Helper for ShellHelper {}
 /// comments.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
-    if trimmed.is_empty() || trimmed.starts_with(['.', '\\']) {
+    if trimmed.is_empty() || super::commands::is_command(trimmed) {
         return true;
     }
     let mut letters = input.chars().peekable();
@@ -200,6 +202,9 @@ mod tests {
             ".tables",
             "SELECT 1;\n/* x */ ",
             "SELECT 'it''s';",
+            "exit",
+            "QUIT",
+            "quit;",
         ] {
             assert!(is_complete(input), "{input:?}");
         }
@@ -211,6 +216,7 @@ mod tests {
             "SELECT \";\"",
             "SELECT 1; SELECT 2",
             "/* open ;",
+            "exits",
         ] {
             assert!(!is_complete(input), "{input:?}");
         }

@@ -34,7 +34,7 @@ pub struct Shell {
 impl Shell {
     /// Creates a shell for a session.
     pub fn new(session: Session, format: ResultFormat, timer: bool, access: Access) -> Self {
-        let printer = Printer { format, destination: Destination::stdout(), results: 0 };
+        let printer = Printer { format, destination: Destination::stdout(), results: 0, headers: true };
         Shell { session: Arc::new(session), printer, mode: format, timer, access }
     }
 
@@ -60,7 +60,7 @@ impl Shell {
         if let Some(path) = &history {
             let _ = editor.load_history(path); // the file does not exist at first
         }
-        print_note("planetree sql: \\h for help, \\q or Ctrl-D to leave; end statements with ;");
+        print_note("planetree sql: \\h for help, exit or Ctrl-D to leave; end statements with ;");
         loop {
             interrupt::forget();
             match editor.readline("planetree> ") {
