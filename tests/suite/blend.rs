@@ -369,23 +369,3 @@ fn labels_are_mapped_before_weights_are_found() {
         assert!(recorded.lines().any(|found| found == line), "{line}: {recorded}");
     }
 }
-
-/// Runs every example of docs/blend.md on the sample data. An example whose output is shown must print it.
-#[test]
-fn examples_of_the_manual_run() {
-    let room = room();
-    let root = Path::new(crate::support::ROOT);
-    for (from, to) in [("train", "train"), ("vali", "valid"), ("test", "test")] {
-        let text = root.join("sample_data").join(format!("{from}.txt"));
-        run(room.path(), &format!("convert {} --output {to}", text.display())).ok();
-    }
-    for (preset, name) in [("mart", "mart"), ("lambdamart", "lambdamart"), ("rf-point", "forest")] {
-        let options = "--set num_trees=20 --set seed=1";
-        train(room.path(), &format!("--preset {preset} --data train {options} --model {name}.parquet"));
-    }
-    run(room.path(), "predict --model mart.parquet --data test --output mart-test.parquet").ok();
-    run(room.path(), "predict --model mart.parquet --data valid --output ours.parquet").ok();
-    run(room.path(), "predict --model forest.parquet --data valid --output theirs.csv").ok();
-    let examples = run_manual(room.path(), "blend.md");
-    assert!(examples >= 7, "{examples}");
-}

@@ -393,32 +393,3 @@ fn pooled_metrics_are_logged_recorded_and_not_compared() {
         assert_refused("pooled", &refused, 2, &["auc_pooled has no value per query"]);
     }
 }
-
-/// Runs every example of docs/cost.md on the sample data.
-#[test]
-fn examples_of_the_manual_run() {
-    let room = room();
-    let root = Path::new(crate::support::ROOT);
-    for name in ["train", "test"] {
-        let text = root.join("sample_data").join(format!("{name}.txt"));
-        run(room.path(), &format!("convert {} --output {name}", text.display())).ok();
-    }
-    fs::copy(root.join("sample_data/costs.csv"), room.path().join("costs.csv")).unwrap();
-    let manual = fs::read_to_string(root.join("docs/cost.md")).unwrap();
-    let mut examples = 0;
-    for arguments in manual.lines().filter_map(|line| line.strip_prefix("    planetree ")) {
-        if arguments.starts_with("run ") {
-            continue; // all pipelines are tested with those that ship
-        }
-        examples += 1;
-        match arguments.split_once("sql -c \"") {
-            Some((_, query)) => {
-                let query = query.trim_end_matches('"');
-                let ran = command(room.path(), "sql -c").arg(query).output().unwrap();
-                assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-            }
-            None => drop(run(room.path(), arguments).ok()),
-        }
-    }
-    assert!(examples >= 4, "{examples}");
-}

@@ -175,3 +175,228 @@ fn messages_are_json_on_request() {
     assert_eq!(error["level"], "error");
     assert_eq!(error["message"], "absent: no such file or directory; help: check the spelling of the path");
 }
+
+#[test]
+fn tables_are_trained_on_directly() {
+    let room = room();
+    let at = room.path();
+    let temporary = at.join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let variables = [("TMPDIR".to_owned(), temporary.display().to_string())];
+    fs::write(at.join("data.csv"), as_csv(&graded(58, 30, 8))).unwrap();
+    fs::write(at.join("vali.csv"), as_csv(&graded(59, 10, 8))).unwrap();
+    for name in ["data", "vali"] {
+        run(at, &format!("convert {name}.csv --output {name}")).ok();
+    }
+    run(at, "convert data.csv --output few --ignore-columns f1,f2,f3,f10,f11,f12,f13,f14").ok();
+    let train = |options: &str| run_with(at, &format!("train --num-trees 5 {options}"), &variables);
+    train("--data data --valid vali --model converted").ok();
+    let ran = train("--data data.csv --valid vali.csv --model direct").ok();
+    assert_same_bytes(at, "converted", "direct", "a table");
+    assert!(ran.stderr.contains("data.csv: 240 rows, 30 queries, 14 features"), "{}", ran.stderr);
+    train("--data few --model few-model").ok();
+    for (model, options) in [
+        ("patterns", "--data data.csv --ignore-columns f1?,f[123]"),
+        ("features", "--data data --feature-columns f[4-9]"),
+        ("names", "--data data.csv --feature-columns f4,f5,f6,f7,f8,f9"),
+    ] {
+        train(&format!("{options} --model {model}")).ok();
+        assert_same_bytes(at, "few-model", model, options);
+    }
+    assert_eq!(names_in(&temporary), [""; 0], "temporary datasets are removed");
+    for (options, problem) in [
+        ("--data data.csv --ignore-columns g*", "no column matches \"g*\""),
+        ("--data data.csv --query-column session", "there is no column \"session\""),
+        ("--data data.csv --cluster df://127.0.0.1:9", "planetree convert data.csv"),
+    ] {
+        let command = format!("train --model m {options}");
+        assert_refused(&command, &run(at, &command), 2, &[problem]);
+    }
+    let refused = "train --data converted --model m";
+    assert_refused(refused, &run(at, refused), 1, &["converted: "]);
+}
+
+#[test]
+fn unjudged_documents_are_dropped_labelled_or_refused() {
+    let room = room();
+    let at = room.path();
+    let rows = [("a", "1"), ("a", "-1"), ("b", "-1"), ("c", "0"), ("c", "-1"), ("c", "2")];
+    let text = |rows: &[(&str, &str)]| -> String {
+        let row = |(query, label): &(&str, &str)| format!("{label} qid:{query} 1:{} 2:1\n", query.len());
+        rows.iter().map(row).collect()
+    };
+    let judged: Vec<(&str, &str)> = rows.iter().copied().filter(|(_, label)| *label != "-1").collect();
+    let zeros = rows.map(|(query, label)| (query, if label == "-1" { "0" } else { label }));
+    for (name, text) in [("all", text(&rows)), ("judged", text(&judged)), ("zeros", text(&zeros))] {
+        fs::write(at.join(format!("{name}.txt")), text).unwrap();
+        run(at, &format!("convert {name}.txt --output {name}")).ok();
+    }
+    for (choice, same) in [("drop", "judged"), ("zero", "zeros"), ("keep", "all")] {
+        for options in ["", "--sort-queries"] {
+            run(at, &format!("convert all.txt --unlabelled {choice} {options} --output out --overwrite"))
+                .ok();
+            assert_eq!(rows_of(&at.join("out")), rows_of(&at.join(same)), "{choice} {options}");
+        }
+        run(at, &format!("convert all --unlabelled {choice} --output out --overwrite")).ok();
+        assert_eq!(rows_of(&at.join("out")), rows_of(&at.join(same)), "{choice}, from a dataset");
+    }
+    let refused = "convert all.txt --unlabelled error --output none";
+    assert_refused(refused, &run(at, refused), 1, &["all.txt: query a: a row has no label", "drop or zero"]);
+    assert!(!at.join("none").exists());
+    run(at, "convert judged.txt --unlabelled error --output fine").ok();
+    fs::write(at.join("none.txt"), "-1 qid:1 1:1\n").unwrap();
+    let refused = "convert none.txt --unlabelled drop --output none";
+    assert_refused(refused, &run(at, refused), 1, &["no row has a label"]);
+    fs::write(at.join("all.txt.weight"), "1\n1\n1\n1\n1\n1\n").unwrap();
+    let refused = "convert all.txt --unlabelled drop --output none";
+    assert_refused(refused, &run(at, refused), 1, &["side files", "--unlabelled zero"]);
+    let refused = "train --data all --model m";
+    assert_refused(refused, &run(at, refused), 1, &["3 of 6 rows have no label", "--unlabelled drop"]);
+    let refused = "train --data none.txt --model m";
+    assert_refused(
+        refused,
+        &run(at, refused),
+        1,
+        &["none.txt: 1 of 1 rows have no label", "--unlabelled drop"],
+    );
+    run(at, "train --data all --unlabelled drop --model dropped --num-trees 2 --min-data-in-leaf 1").ok();
+    run(at, "train --data judged --model same --num-trees 2 --min-data-in-leaf 1").ok();
+    assert_same_bytes(at, "dropped", "same", "unlabelled rows");
+}
+
+#[test]
+fn folders_of_a_partitioned_table_are_one_input() {
+    let room = room();
+    let at = room.path();
+    let csv = as_csv(&graded(60, 12, 4));
+    let (header, rows) = csv.split_once('\n').unwrap();
+    let rows: Vec<&str> = rows.lines().collect();
+    for (folder, rows) in [("day=1/market=us", &rows[..16]), ("day=2/market=de", &rows[16..])] {
+        let folder = at.join("clicks").join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("part.csv"), format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    }
+    fs::write(at.join("clicks/_SUCCESS"), "").unwrap();
+    fs::write(at.join("clicks.csv"), &csv).unwrap();
+    let ran = run(at, "convert clicks --output partitioned").ok();
+    assert!(
+        ran.stderr.contains("note: folders by day, market: their values are not columns"),
+        "{}",
+        ran.stderr
+    );
+    run(at, "convert clicks.csv --output whole").ok();
+    assert_eq!(rows_of(&at.join("partitioned")), rows_of(&at.join("whole")));
+    let query = "SELECT day, market, count(*) AS n FROM 'clicks' GROUP BY day, market ORDER BY day";
+    let output = command(at, "sql --format csv -c").arg(query).output().unwrap();
+    assert_eq!(Ran::of(output).ok().stdout, "day,market,n\n1,us,16\n2,de,32\n");
+}
+
+#[test]
+fn a_failed_gate_is_the_exit_code_of_a_pipeline() {
+    let room = room();
+    let at = room.path();
+    dataset(at, "data", &graded(61, 60, 12), "");
+    let pipeline = r#"
+        [parameters]
+        trees = [60, 1]
+        [step.model]
+        for_each = { trees = "{trees}" }
+        kind = "train"
+        preset = "lambdamart"
+        data = "data"
+        set = { num_trees = "{trees}" }
+        [step.scores]
+        for_each = { trees = "{trees}" }
+        kind = "predict"
+        model = "model-{trees}"
+        data = "data"
+        [step.report]
+        kind = "report"
+        [step.gate]
+        kind = "compare"
+        files = { champion = "scores-60", challenger = "scores-1" }
+        fail_if_worse = true
+        after = "report"
+    "#;
+    fs::write(at.join("p.toml"), pipeline).unwrap();
+    let ran = run(at, "run p.toml");
+    assert_refused(
+        "run p.toml",
+        &ran,
+        3,
+        &["step gate: quality gate failed: challenger is worse than champion"],
+    );
+    assert!(at.join("runs/p/report.html").exists());
+    let better = pipeline
+        .replace("\"scores-60\", challenger = \"scores-1\"", "\"scores-1\", challenger = \"scores-60\"");
+    fs::write(at.join("p.toml"), better).unwrap();
+    run(at, "run p.toml").ok();
+}
+
+#[test]
+fn logs_say_what_is_done() {
+    let room = room();
+    let at = room.path();
+    fs::write(at.join("data.txt"), as_letor(&graded(62, 10, 6))).unwrap();
+    let quiet = run(at, "--log info --quiet convert data.txt --output quiet").ok();
+    assert_eq!(quiet.stderr, "");
+    let converted = run(at, "--log debug convert data.txt --output data").ok().stderr;
+    for text in ["info: reading data.txt: letor", "debug: writing a row group: 60 rows, 10 queries"] {
+        assert!(converted.contains(text), "{converted}");
+    }
+    let trained = run(at, "--log debug train --data data --model m --num-trees 3").ok().stderr;
+    for text in ["info: training data: data", "debug: round 3 of 3: "] {
+        assert!(trained.contains(text), "{trained}");
+    }
+}
+
+#[test]
+fn messages_name_what_is_allowed() {
+    let room = room();
+    let at = room.path();
+    for (arguments, problem) in [
+        ("train --data d --model m --threads 0", "must be at least 1"),
+        ("run p.toml --jobs none", "expected a whole number"),
+        ("compare a b --metric map,ndcg@10", "run it once for each, such as --metric map"),
+        ("compare a b --bootstrap 0", "must be at least 1"),
+        ("convert a --output b --partition-rows 0", "must be at least 1"),
+    ] {
+        assert_refused(arguments, &run(at, arguments), 2, &[problem]);
+    }
+    // Every step in the help of `run` exists, and its example names a step of the pipeline.
+    let help = run(at, "run --help").ok().stdout;
+    assert!(help.contains("--force 'model-*'"), "{help}");
+    run(at, "run quickstart --dry-run --force model-*").ok();
+    fs::write(at.join("a.csv"), "qid,label,colour\nq,1,red\nq,0,blue\n").unwrap();
+    fs::write(at.join("b.csv"), "qid,label,colour\nq,1,blue\nq,0,green\n").unwrap();
+    let first = run(at, "convert a.csv --output a").ok().stderr;
+    assert!(first.contains("in order of appearance"), "{first}");
+    let second = run(at, "convert b.csv --categories-from a --output b").ok().stderr;
+    assert!(second.contains("colour coded as in the dataset of --categories-from"), "{second}");
+    assert!(!second.contains("in order of appearance"), "{second}");
+}
+
+#[test]
+fn errors_of_pipelines_name_the_line() {
+    let room = room();
+    let at = room.path();
+    fs::write(at.join("data.txt"), as_letor(&graded(63, 5, 5))).unwrap();
+    let before =
+        "[step.a]\nkind = \"convert\"\ninput = \"data.txt\"\n\n[step.b]\nkind = \"train\"\ndata = \"a\"\n";
+    for (text, place) in [
+        ("set = { num_trees = 3, num_treez = 3 }\n", "8:24: step b: unknown parameter \"num_treez\""),
+        ("[step.b.set]\nlearning_rate = 0.1\nnum_trees = \"many\"\n", "10:1: step b: --set num_trees=many"),
+        ("preset = \"lambdamrt\"\n", "8:1: step b: unknown preset \"lambdamrt\""),
+        (
+            "[step.c]\nkind = \"evaluate\"\npredictions = \"p.csv\"\nmetrics = [\"ndgc@10\"]\n",
+            "11:1: step c: unknown metric",
+        ),
+        (
+            "[step.c]\nkind = \"evaluate\"\npredictions = \"p.csv\"\nconvention = \"letor\"\n",
+            "11:1: step c: unknown convention",
+        ),
+    ] {
+        fs::write(at.join("p.toml"), format!("{before}{text}")).unwrap();
+        assert_refused(text, &run(at, "run p.toml --dry-run"), 2, &[&format!("p.toml:{place}")]);
+    }
+}

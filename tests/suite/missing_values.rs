@@ -4,7 +4,6 @@ use crate::support::*;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Float32Type;
 use std::fs;
-use std::path::Path;
 
 /// Examples with a number in place of missing values.
 fn with_fill(examples: &[Example], fill: f32) -> Vec<Example> {
@@ -133,16 +132,6 @@ fn zeros_become_missing() {
         assert_refused(options, &ran, 2, &[message]);
         assert!(!room.path().join("refused").exists());
     }
-}
-
-#[test]
-fn examples_of_the_manual_run() {
-    let room = room();
-    for folder in ["sample_data", "pipelines"] {
-        std::os::unix::fs::symlink(Path::new(ROOT).join(folder), room.path().join(folder)).unwrap();
-    }
-    run(room.path(), "convert sample_data/train.txt --output train").ok();
-    assert_eq!(run_manual(room.path(), "missing.md"), 8);
 }
 
 #[cfg(feature = "cluster")]

@@ -197,11 +197,3 @@ fn linear_models_are_exported_and_models_of_other_programs_imported() {
     run(room.path(), "import ada.txt --output ada").ok();
     run(room.path(), "predict --model ada --data data --scores scores.txt").ok();
 }
-
-#[test]
-fn the_examples_of_the_page_run() {
-    let room = room();
-    dataset(room.path(), "data", &graded(5, 40, 20), "");
-    train(room.path(), "--data data --model model.parquet --set num_trees=15 --set missing=zero");
-    assert_eq!(run_manual(room.path(), "export.md"), 15);
-}

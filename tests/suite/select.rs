@@ -208,15 +208,3 @@ fn csv(features: &str, seed: usize) -> String {
     };
     format!("query_id,label,{features}\n{}", (0..200).map(row).collect::<String>())
 }
-
-#[test]
-fn examples_of_the_manual_run() {
-    let room = room();
-    for folder in ["sample_data", "pipelines"] {
-        std::os::unix::fs::symlink(Path::new(ROOT).join(folder), room.path().join(folder)).unwrap();
-    }
-    for name in ["train", "test"] {
-        run(room.path(), &format!("convert sample_data/{name}.txt --output {name}")).ok();
-    }
-    assert_eq!(run_manual(room.path(), "transfer.md"), 8);
-}

@@ -112,8 +112,10 @@ fn shells_accept_the_completions() {
     let room = room();
     for (shell, check) in [("bash", "bash -n"), ("zsh", "zsh -n"), ("fish", "fish --no-execute")] {
         let script = run(room.path(), &format!("completions {shell}")).ok().stdout;
-        for word in ["train", "early-stopping", "evaluate", "export", "checkpoint-every", "lightgbm"] {
-            assert_eq!(script.contains(word), word != "early-stopping", "{shell}: {word}");
+        for word in
+            ["train", "early-stopping-rounds", "evaluate", "checkpoint-every", "lightgbm", "lambdamart"]
+        {
+            assert!(script.contains(word), "{shell}: {word}");
         }
         let file = room.path().join(shell);
         std::fs::write(&file, script).unwrap();
@@ -128,7 +130,9 @@ fn shells_accept_the_completions() {
     let script = "source ./bash; complete_for() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); \
                   _planetree planetree \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
                   echo \"${COMPREPLY[@]}\"; }; complete_for planetree tr; complete_for planetree train --pre; \
-                  complete_for planetree export --format ''";
+                  complete_for planetree export --format ''; complete_for planetree train --preset lambdam; \
+                  complete_for planetree cv --num-t; complete_for planetree train --objective lambda; \
+                  complete_for planetree evaluate --metrics nd; complete_for planetree evaluate --convention xg";
     let output = Command::new("bash").args(["-c", script]).current_dir(room.path()).output().unwrap();
     let replies = String::from_utf8(output.stdout).unwrap();
     let replies: Vec<&str> = replies.lines().collect();
@@ -137,7 +141,12 @@ fn shells_accept_the_completions() {
         [
             "train",
             "--preset",
-            "lightgbm xgboost json ranklib solr elasticsearch-ltr opensearch-ltr elastic vespa onnx treelite pmml"
+            "lightgbm xgboost json ranklib solr elasticsearch-ltr opensearch-ltr elastic vespa onnx treelite pmml",
+            "lambdamart lambdamart-paper lambdamart-err",
+            "--num-trees",
+            "lambdarank",
+            "ndcg@10",
+            "xgboost"
         ],
         "{:?}",
         output.stderr

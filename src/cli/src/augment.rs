@@ -1,6 +1,6 @@
 //! Implements `planetree augment`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, parse_count, split_name};
 use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
@@ -46,7 +46,7 @@ pub(crate) struct AugmentArguments {
     output: String,
 
     /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     partition_rows: Option<NonZeroUsize>,
 
     /// Replace an existing dataset

@@ -1,10 +1,14 @@
 //! Implements `planetree completions` and `planetree man`: prints shell completions and manual pages, which are
 //! generated from the definition of the command line.
 
-use clap::{Args, Command};
+use super::parameter_arguments::takes_parameters;
+use clap::builder::{PossibleValuesParser, Resettable};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, FileOutput, Head, Location, replaces};
+use planetree_metric as metric;
+use planetree_train::config;
 use std::io::Write;
 
 /// Print shell completions for commands and options
@@ -35,10 +39,67 @@ pub(crate) struct ManArguments {
 }
 
 /// Prints completions.
-pub(crate) fn completions(arguments: &CompletionsArguments, mut root: Command) -> Result<()> {
+pub(crate) fn completions(arguments: &CompletionsArguments, root: Command) -> Result<()> {
+    let mut root = with_values(root);
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut root, "planetree", &mut text);
     super::print(&String::from_utf8_lossy(&text))
+}
+
+/// Adds what shells can complete but help does not list: training parameters as options, and the names of presets,
+/// metrics and conventions as values.
+fn with_values(mut root: Command) -> Command {
+    let names: Vec<String> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        root = root.mut_subcommand(&name, |command| {
+            let command = with_names(command);
+            if takes_parameters(&name) { with_parameters(command) } else { command }
+        });
+    }
+    root
+}
+
+/// Adds the names of presets, metrics and conventions as values of the options that take them.
+fn with_names(mut command: Command) -> Command {
+    // In the table, a depth is a letter.
+    let metrics = metric::help_table().into_iter().map(|(name, _)| name.replace("@K", "@10"));
+    let metrics: Vec<&'static str> =
+        metrics.filter(|name| name.parse::<metric::Metric>().is_ok()).map(leaked).collect();
+    let presets = config::presets().iter().map(|preset| preset.name).collect();
+    let conventions = metric::Convention::presets().iter().map(|preset| preset.name).collect();
+    for (option, values) in
+        [("preset", presets), ("convention", conventions), ("metric", metrics.clone()), ("metrics", metrics)]
+    {
+        let found = command.get_arguments().find(|argument| argument.get_long() == Some(option));
+        let Some(id) = found.map(|argument| argument.get_id().clone()) else { continue };
+        // A default that is a list would not be one of the values.
+        command = command.mut_arg(id, |argument| {
+            argument.default_value(Resettable::Reset).value_parser(PossibleValuesParser::new(values))
+        });
+    }
+    command
+}
+
+/// Adds the training parameters as options.
+fn with_parameters(mut command: Command) -> Command {
+    for parameter in config::listed_parameters() {
+        let option = parameter.name.replace('_', "-");
+        if command.get_arguments().any(|argument| argument.get_long() == Some(option.as_str())) {
+            continue;
+        }
+        let argument = Arg::new(parameter.name).long(leaked(option)).help(parameter.help);
+        command = command.arg(match parameter.kind {
+            config::ListedKind::Word(words) => argument.value_parser(PossibleValuesParser::new(words)),
+            config::ListedKind::Flag => argument.value_parser(PossibleValuesParser::new(["true", "false"])),
+            _ => argument,
+        });
+    }
+    command
+}
+
+/// Returns a text that lives as long as the process, which ends when the completions are printed.
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
 }
 
 /// Prints or writes manual pages.

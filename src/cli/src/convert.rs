@@ -1,7 +1,8 @@
 //! Implements `planetree convert`.
 
+use super::columns::ColumnOptions;
 use super::names::parse_names;
-use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
 use super::progress::{ByteProgress, CountProgress};
 use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
@@ -41,7 +42,7 @@ pub(crate) struct ConvertArguments {
 
     /// Rows per output file; a file ends with the first query that reaches this number [default: four row groups of
     /// 65,536 rows or 8,388,608 values]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     partition_rows: Option<NonZeroUsize>,
 
     #[command(flatten)]
@@ -87,29 +88,8 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// Column with query ids (CSV, Parquet) [default: detected by name]
-    #[arg(long, value_name = "NAME")]
-    query_column: Option<String>,
-
-    /// Column with labels [default: detected by name]
-    #[arg(long, value_name = "NAME")]
-    label_column: Option<String>,
-
-    /// Column with document ids [default: detected by name]
-    #[arg(long, value_name = "NAME")]
-    doc_column: Option<String>,
-
-    /// Column with row weights [default: detected by name]
-    #[arg(long, value_name = "NAME")]
-    weight_column: Option<String>,
-
-    /// Column with the positions at which documents were shown [default: detected by name]
-    #[arg(long, value_name = "NAME")]
-    position_column: Option<String>,
-
-    /// Columns to ignore
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    ignore_columns: Vec<String>,
+    #[command(flatten)]
+    columns: ColumnOptions,
 
     /// Columns to keep even if they look like the index of a data frame
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -195,6 +175,7 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             Some(names) if names.is_empty() => ZeroAsMissing::All,
             Some(names) => ZeroAsMissing::Features(names.clone()),
         },
+        unlabelled: arguments.columns.unlabelled(),
         memory_limit: arguments.memory_limit,
         categories: match &arguments.categories_from {
             Some(dataset) => Manifest::read(&store.locate(dataset)?)?.categories,
@@ -280,16 +261,10 @@ fn ingest_options(arguments: &ConvertArguments, known: &[Categories]) -> Result<
         lenient: arguments.lenient,
         feature_names,
         roles: RoleOptions {
-            query: arguments.query_column.clone(),
-            label: arguments.label_column.clone(),
-            document: arguments.doc_column.clone(),
-            weight: arguments.weight_column.clone(),
-            position: arguments.position_column.clone(),
-            ignored: arguments.ignore_columns.clone(),
             categories: arguments.categorical.clone(),
             known_categories: known.iter().map(|known| known.feature.clone()).collect(),
-            index: Vec::new(),
             kept: arguments.keep_columns.clone(),
+            ..arguments.columns.roles()
         },
         delimiter: arguments.delimiter,
         decimal_comma: arguments.decimal_comma,
@@ -351,7 +326,7 @@ fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64
     } else if manifest.unlabelled > 0 {
         let rows = if manifest.unlabelled == 1 { "row has" } else { "rows have" };
         super::message(format_args!(
-            "note: {} {rows} no label (-1 or empty)",
+            "note: {} {rows} no label (-1 or empty); to train on the others, add --unlabelled drop, or zero",
             shown_count(manifest.unlabelled)
         ));
     }

@@ -24,6 +24,11 @@ pub(crate) struct ExecutionOptions {
 }
 
 impl ExecutionOptions {
+    /// Checks whether the command runs on the executors of other machines, which do not see the files of this one.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|address| !address.starts_with("local:"))
+    }
+
     /// Returns the cluster, if one is requested. Executors that are started on this machine share `threads` threads; 0
     /// means all cores.
     pub(crate) fn cluster(&self, threads: usize) -> Result<Option<RemoteCluster>> {

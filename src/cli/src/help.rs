@@ -68,6 +68,45 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// Splits a line at spaces outside of quotes.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quote) = (vec![String::new()], None);
+        for letter in line.chars() {
+            match (quote, letter) {
+                (None, '\'' | '"') => quote = Some(letter),
+                (Some(open), _) if open == letter => quote = None,
+                (None, ' ') => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(letter),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn examples_are_valid_command_lines() {
+        let root = crate::command_line();
+        let mut count = 0;
+        for command in root.get_subcommands() {
+            let help = help_of(command.get_name()).replace(" \\\n", "");
+            let start = format!("planetree {} ", command.get_name());
+            for line in help.lines().map(str::trim).filter(|line| line.contains(&start)) {
+                let Some(place) = line.find(&start) else { continue };
+                let line = line[place..].split(" | ").next().unwrap_or_default();
+                let line = line.split(" > ").next().unwrap_or_default();
+                if line.contains("...") || line.contains('`') {
+                    continue; // the syntax of the command, or a sentence
+                }
+                let line = words(line).into_iter().map(Into::into).collect();
+                let line = crate::parameter_arguments::with_parameters(line, &root);
+                let parsed = root.clone().try_get_matches_from(&line);
+                assert!(parsed.is_ok(), "{line:?}: {}", parsed.unwrap_err());
+                count += 1;
+            }
+        }
+        assert!(count > 60, "{count}");
+    }
+
     #[test]
     fn help_lists_all_presets_metrics_and_conventions() {
         for preset in planetree_train::config::presets() {

@@ -1,6 +1,6 @@
 //! Implements `planetree impute`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
@@ -56,7 +56,7 @@ pub(crate) struct ImputeArguments {
     output: String,
 
     /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     partition_rows: Option<NonZeroUsize>,
 
     /// Replace an existing dataset

@@ -7,6 +7,7 @@ mod baselines;
 mod blend;
 #[cfg(feature = "cluster")]
 mod cluster;
+mod columns;
 mod compare;
 mod completions;
 mod console;

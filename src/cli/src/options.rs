@@ -7,7 +7,7 @@ use planetree_base::size::shown_size;
 use planetree_base::storage::{Access, Location, border};
 use planetree_train::config::{self, Choice, TrainingPlan};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 /// Access to object stores.
@@ -68,11 +68,25 @@ fn parse_deadline(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses a number of things, of which there must be one at least.
+pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<usize>() {
+        Ok(count) => NonZeroUsize::new(count).ok_or_else(|| "must be at least 1".to_owned()),
+        Err(_) => Err("expected a whole number, such as 4".to_owned()),
+    }
+}
+
+/// Parses a number of repetitions, of which there must be one at least.
+pub(crate) fn parse_repetitions(text: &str) -> Result<NonZeroU64, String> {
+    let count = parse_count(text)?.get() as u64;
+    NonZeroU64::new(count).ok_or_else(|| "must be at least 1".to_owned())
+}
+
 /// Number of threads.
 #[derive(Debug, Args)]
 pub(crate) struct ThreadOptions {
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     threads: Option<NonZeroUsize>,
 }
 

@@ -6,13 +6,18 @@ use std::ffi::OsString;
 /// Commands that take training parameters with `--set`.
 const COMMANDS: [&str; 3] = ["train", "cv", "impute"];
 
+/// Checks whether a command takes training parameters.
+pub(crate) fn takes_parameters(command: &str) -> bool {
+    COMMANDS.contains(&command)
+}
+
 /// Replaces options of the form `--learning-rate 0.1` or `--learning-rate=0.1` with `--set learning_rate=0.1` if the
 /// command takes training parameters and does not define the option itself. Everything else stays as it is.
 pub(crate) fn with_parameters(arguments: Vec<OsString>, program: &clap::Command) -> Vec<OsString> {
     let named = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
     // Values of global options, such as `--log-format json`, are not commands.
     let command = named.clone().find_map(|argument| program.find_subcommand(argument));
-    let Some(command) = command.filter(|command| COMMANDS.contains(&command.get_name())) else {
+    let Some(command) = command.filter(|command| takes_parameters(command.get_name())) else {
         return arguments;
     };
     let is_option = |name: &str| {

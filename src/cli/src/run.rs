@@ -1,6 +1,6 @@
 //! Implements `planetree run`.
 
-use super::options::StoreOptions;
+use super::options::{StoreOptions, parse_count};
 use clap::Args;
 use planetree_base::error::Result;
 use planetree_base::size::parse_size;
@@ -20,8 +20,8 @@ use std::time::Instant;
 
 /// Run a pipeline: the steps of a TOML file, skipping those that are up to date
 ///
-/// A step is a command with its options: convert, describe, train, predict, evaluate, compare, cv, sql, report,
-/// export or import. Steps are ordered by their inputs and outputs. A step is skipped if its inputs, its options, its
+/// A step is a command with its options: convert, describe, train, predict, evaluate, compare, cv, blend,
+/// cost, augment, impute, select, sql, report, export or import. Steps are ordered by their inputs and outputs. A step is skipped if its inputs, its options, its
 /// outputs and the version of the program have not changed since it completed, so running the same command again
 /// resumes a run that was interrupted.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ use std::time::Instant;
   planetree run pipelines/letor_cv.toml --set data=MQ2008 --set trees=500
   planetree run pipelines/compare_rankers.toml --set presets=mart,lambdamart --jobs 2
   planetree run pipelines/nightly_s3.toml --set bucket=s3://ranking --set date=2026-11-07
-  planetree run pipelines/quickstart.toml --force lambdamart
+  planetree run pipelines/quickstart.toml --force 'model-*'
 
 A pipeline:
   [parameters]
@@ -81,11 +81,11 @@ pub(crate) struct RunArguments {
     force: Vec<String>,
 
     /// Maximum number of steps that run concurrently
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     jobs: NonZeroUsize,
 
     /// Number of threads shared by all running steps [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     threads: Option<NonZeroUsize>,
 
     /// Memory limit shared by all running steps, such as 4GiB; each step gets an equal part as its --memory-limit

@@ -1,6 +1,6 @@
 //! Implements `planetree select`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
 use super::progress::CountProgress;
 use clap::Args;
 use planetree_base::error::Result;
@@ -58,7 +58,7 @@ pub(crate) struct SelectArguments {
     output: String,
 
     /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     partition_rows: Option<NonZeroUsize>,
 
     /// Replace existing datasets

@@ -5,7 +5,7 @@ mod table;
 mod text;
 
 use super::baselines::BaselineOptions;
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, split_name};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_repetitions, split_name};
 use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
 use planetree_data::table::{TableKind, TableWriter};
@@ -84,11 +84,11 @@ pub(crate) struct CompareArguments {
 
     /// Number of random sign assignments in the randomisation test; if at most 20 queries differ, all assignments are
     /// enumerated
-    #[arg(long, value_name = "N", default_value = "100000")]
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = parse_repetitions)]
     permutations: NonZeroU64,
 
     /// Number of bootstrap resamples for the confidence interval
-    #[arg(long, value_name = "N", default_value = "10000")]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_repetitions)]
     bootstrap: NonZeroU64,
 
     /// Random seed of the bootstrap, the randomisation test and --random
@@ -294,6 +294,12 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     }
     for text in &arguments.run {
         sources.push(file(text, true)?);
+    }
+    if let Some((first, _)) = arguments.metric.split_once(',') {
+        return Err(Error::usage(
+            format_args!("--metric {}: compare tests one metric", arguments.metric),
+            format_args!("run it once for each, such as --metric {first}"),
+        ));
     }
     let read = read_systems(&sources, &arguments.metric, &rules, arguments.threads.requested())?;
     if read.systems.len() < 2 {

@@ -3,9 +3,11 @@
 mod outputs;
 mod progress;
 mod request;
+mod tables;
 
 pub(crate) use progress::TrainingProgress;
 
+use super::columns::ColumnOptions;
 use super::execution::ExecutionOptions;
 use super::help;
 use super::options::{JsonOptions, ParameterOptions};
@@ -15,9 +17,10 @@ use clap::Args;
 use outputs::{TrainOutputs, train_stats};
 use planetree_base::error::Result;
 use planetree_base::size::{counted, parse_size};
-use planetree_train::{Every, config, train};
+use planetree_train::{Every, TrainRequest, config, train};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tables::TrainingTables;
 
 const EXAMPLES: &str = "Examples:
   planetree train --data train --valid vali --model model.parquet
@@ -26,6 +29,7 @@ const EXAMPLES: &str = "Examples:
       --set early_stopping_rounds=50 --rounds rounds.parquet
   planetree train --data train --valid vali --model last.parquet --model-for err=err.parquet \\
       --model-for ndcg@10=ndcg.parquet
+  planetree train --data judgments.csv --query-column session --ignore-columns 'raw_*' --model model.parquet
   planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
   planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
 
@@ -42,9 +46,13 @@ const EXAMPLES: &str = "Examples:
     config::help_table()
 ))]
 pub(crate) struct TrainArguments {
-    /// Dataset to train on: a directory or a URL; may be repeated to train on several as if they were one
+    /// Dataset to train on: a directory or a URL; may be repeated to train on several as if they were one. CSV, Parquet
+    /// and LETOR files are converted to a temporary dataset first
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
+
+    #[command(flatten)]
+    columns: ColumnOptions,
 
     /// Train only on the features that all datasets of --data have
     #[arg(long)]
@@ -146,10 +154,23 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
     }
 }
 
+/// Logs what is about to be trained, and on what.
+fn log_request(request: &TrainRequest, threads: usize) {
+    for data in &request.data {
+        tracing::info!("training data: {data}");
+    }
+    for set in &request.validation {
+        tracing::info!("validation data: {} = {}", set.name, set.location);
+    }
+    tracing::info!("{}", counted(threads as u64, "thread", "threads"));
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
-    let mut request = arguments.request()?;
+    arguments.check_parameters()?; // before tables are converted, which may take long
+    let tables = TrainingTables::prepare(arguments, quiet)?;
+    let mut request = arguments.request(&tables)?;
     let outputs = TrainOutputs::check(arguments, &request)?;
     let pool = arguments.execution.threads.pool()?;
     let threads = pool.current_num_threads();
@@ -160,6 +181,7 @@ pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
             "note: regression on the labels, since no preset or objective was chosen; --preset lambdamart optimises the ranking"
         ));
     }
+    log_request(&request, threads);
     let mut progress = TrainingProgress::new(quiet);
     let outcome = pool.install(|| train(&request, &mut progress));
     progress.finish();

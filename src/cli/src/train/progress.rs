@@ -5,11 +5,13 @@ use crate::progress::{Bar, BarUnit, is_live};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_train::{LogEntry, Observer};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Shows the phases and rounds of a training run.
 pub(crate) struct TrainingProgress {
     quiet: bool,
     live: bool,
+    started: Instant,
     /// Name of the current phase.
     phase: String,
     bar: Option<Arc<Bar>>,
@@ -27,6 +29,7 @@ impl TrainingProgress {
         TrainingProgress {
             quiet,
             live: is_live(quiet),
+            started: Instant::now(),
             phase: "training".to_owned(),
             bar: None,
             in_rounds: false,
@@ -73,6 +76,7 @@ impl Drop for TrainingProgress {
 impl Observer for TrainingProgress {
     fn phase(&mut self, name: &str) {
         name.clone_into(&mut self.phase);
+        tracing::info!("{name}");
         if let Some(console) = &self.console {
             console.phase(name);
         }
@@ -82,6 +86,7 @@ impl Observer for TrainingProgress {
     }
 
     fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
+        tracing::debug!("{step}: {total} {unit}");
         match self.live {
             true => self.replace_bar(false, || Bar::start(step, Some(total), BarUnit::Count(unit))),
             false => unwatched(),
@@ -89,6 +94,7 @@ impl Observer for TrainingProgress {
     }
 
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {
+        tracing::debug!("round {round} of {rounds}: {:.3} s so far", self.started.elapsed().as_secs_f64());
         if self.quiet {
             return;
         }

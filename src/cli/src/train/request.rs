@@ -1,6 +1,7 @@
 //! Builds the training request from the arguments of `planetree train`.
 
 use super::TrainArguments;
+use super::tables::TrainingTables;
 use crate::options::{file_name, split_name};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -15,8 +16,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 impl TrainArguments {
+    /// Fails if the parameters are invalid.
+    pub(super) fn check_parameters(&self) -> Result<()> {
+        self.parameters.load(&self.execution.store, &self.cost_choices()).map(drop)
+    }
+
     /// Loads the parameters and locates all inputs.
-    pub(crate) fn request(&self) -> Result<TrainRequest> {
+    pub(super) fn request(&self, tables: &TrainingTables) -> Result<TrainRequest> {
         let store = &self.execution.store;
         let mut plan = self.parameters.load(store, &self.cost_choices())?;
         let best_for: Vec<Metric> = self.models_for()?.into_iter().map(|(metric, _)| metric).collect();
@@ -27,8 +33,8 @@ impl TrainArguments {
                 }
             }
         }
-        let data = store.locate_all(&self.data)?;
-        let validation = self.validation()?;
+        let data = tables.data.clone();
+        let validation = self.validation(tables);
         let forest = plan.only().and_then(Parameters::forest);
         let samples_rows = forest.is_some_and(|forest| forest.bootstrap || forest.tree.sampling.leaves_out());
         // Without a validation set the log contains the out-of-bag metrics of the forest.
@@ -131,13 +137,13 @@ impl TrainArguments {
         }))
     }
 
-    fn validation(&self) -> Result<Vec<NamedData>> {
-        let named = |text: &String| {
-            let (name, path) = split_name(text);
+    fn validation(&self, tables: &TrainingTables) -> Vec<NamedData> {
+        let named = |(text, location): (&String, &Location)| {
+            let (name, _) = split_name(text);
             let name = name.unwrap_or(if self.valid.len() == 1 { "valid" } else { file_name(text) });
-            Ok(NamedData { name: name.to_owned(), location: self.execution.store.locate(path)? })
+            NamedData { name: name.to_owned(), location: location.clone() }
         };
-        self.valid.iter().map(named).collect()
+        self.valid.iter().zip(&tables.validation).map(named).collect()
     }
 
     fn checkpoint_plan(&self) -> Result<Option<CheckpointPlan>> {

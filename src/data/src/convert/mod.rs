@@ -13,9 +13,11 @@ mod query_sorter;
 mod query_tracker;
 #[cfg(test)]
 mod tests;
+mod unlabelled;
 mod zeros;
 
 pub use query_sample::QuerySample;
+pub use unlabelled::Unlabelled;
 pub use zeros::ZeroAsMissing;
 
 use crate::dataset::{
@@ -58,6 +60,8 @@ pub struct ConvertOptions {
     pub query_sample: QuerySample,
     /// Features whose zeros are missing values.
     pub zero_as_missing: ZeroAsMissing,
+    /// What happens to rows without a label.
+    pub unlabelled: Unlabelled,
     /// Memory limit in bytes.
     pub memory_limit: u64,
     /// Categories of another dataset. They keep the codes that they have there.
@@ -76,6 +80,7 @@ impl ConvertOptions {
             max_errors: None,
             query_sample: QuerySample::ALL,
             zero_as_missing: ZeroAsMissing::None,
+            unlabelled: Unlabelled::Keep,
             memory_limit: 512 << 20,
             categories: Vec::new(),
         }
@@ -124,6 +129,8 @@ pub fn convert(
         source_format: format.name(),
     };
     let zeros = Arc::new(options.zero_as_missing.find(&layout.features, &options.categories)?);
+    options.unlabelled.check_side_files(&ingest)?;
+    let rows = RowOptions { zeros: zeros.clone(), unlabelled: options.unlabelled };
     let writer = DatasetWriter::begin(&options.output, layout.clone(), write_options)?;
     let mut sequencer = Sequencer {
         sides: CurrentSideFiles {
@@ -140,12 +147,14 @@ pub fn convert(
             options.partition_rows.unwrap_or(usize::MAX),
             (options.memory_limit / 2) as usize,
         ),
-        tracker: QueryTracker::new(names),
+        tracker: QueryTracker::new(names.clone()),
+        names,
         features: layout.features.clone(),
         checked_identifiers: false,
         query_sample: options.query_sample,
         zero_as_missing: options.zero_as_missing.clone(),
-        zeros: zeros.clone(),
+        zeros,
+        unlabelled: options.unlabelled,
         width: 0,
         encoder: GroupEncoder {
             pool: pool.clone(),
@@ -161,7 +170,7 @@ pub fn convert(
         let totals = read_in_order(
             ingest,
             &pool,
-            (queue, zeros),
+            (queue, rows),
             BlockBuilder::finish_rows,
             &mut |input, mut rows, bytes| {
                 sequencer.prepare_rows(input, &mut rows)?;
@@ -179,7 +188,7 @@ pub fn convert(
         let totals = read_in_order(
             ingest,
             &pool,
-            (queue, zeros),
+            (queue, rows),
             BlockBuilder::finish,
             &mut |input, mut block, bytes| {
                 sequencer.prepare(input, &mut block)?;
@@ -193,16 +202,24 @@ pub fn convert(
     sequencer.finish(format, totals)
 }
 
+/// Changes of decoded rows: the zeros of some features become missing values, and rows without labels may be dropped
+/// or labelled.
+#[derive(Clone)]
+struct RowOptions {
+    zeros: Arc<ZeroFeatures>,
+    unlabelled: Unlabelled,
+}
+
 thread_local! {
     static BUILDER: RefCell<BlockBuilder> = RefCell::default();
 }
 
 /// Reads the inputs on a separate thread, decodes them on the pool, and passes every decoded chunk to `each` in the
-/// order of the input. At most `chunks_in_flight` chunks are queued. The zeros of some features become missing values.
+/// order of the input. At most `chunks_in_flight` chunks are queued.
 fn read_in_order<T: Send + 'static>(
     ingest: Ingest,
     pool: &Arc<ThreadPool>,
-    (chunks_in_flight, zeros): (usize, Arc<ZeroFeatures>),
+    (chunks_in_flight, rows): (usize, RowOptions),
     finish: fn(&mut BlockBuilder) -> T,
     each: &mut dyn FnMut(u32, T, usize) -> Result<()>,
 ) -> Result<IngestTotals> {
@@ -217,13 +234,14 @@ fn read_in_order<T: Send + 'static>(
         ingest.run(&mut |work: DecodeTask, bytes| {
             let input = work.input;
             let (sender, decoded) = sync_channel(1);
-            let zeros = zeros.clone();
+            let RowOptions { zeros, unlabelled } = rows.clone();
             workers.spawn(move || {
                 let outcome = BUILDER.with_borrow_mut(|builder| {
                     work.decode(builder)?;
                     if !zeros.is_empty() {
                         builder.zeros_to_missing(|feature| zeros.contains(feature));
                     }
+                    unlabelled.apply(builder);
                     Ok(finish(builder))
                 });
                 let _ = sender.send(outcome); // fails if another error has already stopped the receiver
@@ -265,11 +283,14 @@ struct Sequencer {
     max_errors: Option<u64>,
     grouper: Grouper,
     tracker: QueryTracker,
+    /// Names of the inputs.
+    names: Vec<String>,
     features: FeatureNames,
     checked_identifiers: bool,
     query_sample: QuerySample,
     zero_as_missing: ZeroAsMissing,
     zeros: Arc<ZeroFeatures>,
+    unlabelled: Unlabelled,
     /// Number of features that occur in the rows so far.
     width: usize,
     encoder: GroupEncoder,
@@ -320,6 +341,7 @@ impl Sequencer {
         if !std::mem::replace(&mut self.checked_identifiers, true) {
             self.warn_of_identifiers(&block);
         }
+        self.unlabelled.check(&block, &self.names[input as usize])?;
         self.width = self.width.max(block.features.width());
         let (tracker, query_sample, encoder) = (&mut self.tracker, self.query_sample, &mut self.encoder);
         self.grouper.push(
@@ -352,6 +374,9 @@ impl Sequencer {
     fn finish(mut self, format: InputFormat, totals: IngestTotals) -> Result<Manifest> {
         match self.grouper.finish() {
             Some(group) => self.encoder.encode(group)?,
+            None if self.tracker.is_empty() && self.unlabelled == Unlabelled::Drop => {
+                return Err(self.unlabelled.nothing_left(self.tracker.first_input()));
+            }
             None if self.tracker.is_empty() => {
                 return Err(Error::place(
                     self.tracker.first_input(),
@@ -367,6 +392,7 @@ impl Sequencer {
         interrupt::check()?;
         let fingerprint = self.query_sample.fingerprint(totals.fingerprint);
         let fingerprint = self.zero_as_missing.fingerprint(fingerprint);
+        let fingerprint = self.unlabelled.fingerprint(fingerprint);
         let source = ManifestSource { format: format.name().to_owned(), bytes: totals.bytes, fingerprint };
         let mut manifest = Manifest::new(source);
         manifest.repairs = self
@@ -446,6 +472,7 @@ impl GroupEncoder {
             let group = next(&encoded)?.ok_or_else(|| thread_ended("encoding"))?.map_err(|error| {
                 Error::bug("convert", format_args!("failed to encode a row group: {error}")).caused_by(error)
             })?;
+            tracing::debug!("writing a row group: {} rows, {} queries", group.rows, group.queries);
             self.writer.append(group)?;
         }
         Ok(())

@@ -123,10 +123,14 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     }
 }
 
+/// Maximum depth of folders named `key=value`.
+const PARTITION_DEPTH: usize = 8;
+
 /// Returns the data files in a directory or prefix. If the directory is a dataset, these are the files in its
-/// manifest. Otherwise, these are all files except hidden files, side files, and files such as `README`.
+/// manifest. Otherwise, these are all files except hidden files, side files, and files such as `README`, and those in
+/// folders named `key=value`, as Hive and Spark write them.
 fn in_directory(location: &Location) -> Result<Vec<Input>> {
-    let names = location.list()?;
+    let (names, folders) = location.contents()?;
     if names.iter().any(|name| name == MANIFEST) {
         let (directory, manifest) = crate::dataset::Manifest::open(location)?;
         let directory = Arc::new(directory);
@@ -143,7 +147,38 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
         let is_notice = lower.starts_with("readme") || lower.starts_with("license");
         !hidden && !is_notice && !SIDE_FILES.iter().any(|ending| lower.ends_with(ending))
     };
-    Ok(names.iter().filter(is_data).map(|name| Input::at(location.join(name))).collect())
+    let mut inputs: Vec<Input> =
+        names.iter().filter(is_data).map(|name| Input::at(location.join(name))).collect();
+    for folder in folders.iter().filter(|folder| partition_key(folder).is_some()) {
+        let inner = location.join(folder);
+        let path = inner.to_string();
+        if path.split('/').rev().take_while(|name| partition_key(name).is_some()).count() > PARTITION_DEPTH {
+            return Err(Error::place(inner, "too many nested folders", "pass the files"));
+        }
+        inputs.extend(in_directory(&inner)?);
+    }
+    Ok(inputs)
+}
+
+/// Returns the key of a folder of a partitioned table, such as `day` of `day=2026-11-18`.
+fn partition_key(folder: &str) -> Option<&str> {
+    let (key, _) = folder.split_once('=')?;
+    (!key.is_empty() && !key.starts_with(['.', '_'])).then_some(key)
+}
+
+/// Returns the keys of the folders in which the inputs are, such as `day` of `clicks/day=2026-11-18/part.parquet`.
+pub(super) fn partition_keys(inputs: &[Input]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for location in inputs.iter().filter_map(|input| input.location.as_ref()) {
+        let path = location.to_string();
+        let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
+        for key in folders.split('/').filter_map(partition_key) {
+            if !keys.iter().any(|known| known == key) {
+                keys.push(key.to_owned());
+            }
+        }
+    }
+    keys
 }
 
 /// Returns the objects directly below a prefix whose names match a pattern.

@@ -69,7 +69,7 @@ pub(super) fn opened_table(
         return Err(missing_role(names, "query", file));
     }
     note_index_columns(roles, names, notes);
-    note_categories(roles, notes);
+    note_categories(roles, options, notes);
     let decoder =
         Arc::new(BatchDecoder { roles: roles.clone(), names: names.to_vec(), lenient: options.lenient });
     Ok(OpenInput::Table { table, decoder })
@@ -135,7 +135,7 @@ fn delimited(
         ));
     }
     note_index_columns(&roles, &names, notes);
-    note_categories(&roles, notes);
+    note_categories(&roles, options, notes);
     let decoder = DelimitedDecoder {
         roles: roles.clone(),
         delimiter,
@@ -185,7 +185,7 @@ fn note_index_columns(roles: &Roles, names: &[String], notes: &mut Vec<String>) 
     }
 }
 
-fn note_categories(roles: &Roles, notes: &mut Vec<String>) {
+fn note_categories(roles: &Roles, options: &IngestOptions, notes: &mut Vec<String>) {
     let names: Vec<&str> = roles
         .columns
         .iter()
@@ -194,10 +194,18 @@ fn note_categories(roles: &Roles, notes: &mut Vec<String>) {
             _ => None,
         })
         .collect();
-    if !names.is_empty() {
+    let is_known = |name: &&str| options.roles.known_categories.iter().any(|known| known == name);
+    let (known, new): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_known);
+    if !new.is_empty() {
         notes.push(format!(
             "{} treated as categorical: values are coded 0, 1, 2, ... in order of appearance (the manifest lists them)",
-            names.join(", ")
+            new.join(", ")
+        ));
+    }
+    if !known.is_empty() {
+        notes.push(format!(
+            "{} coded as in the dataset of --categories-from; values that it does not have get the next codes",
+            known.join(", ")
         ));
     }
 }

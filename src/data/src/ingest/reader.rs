@@ -6,7 +6,7 @@ use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};
 use super::decompress::InputCompression;
 use super::format::InputFormat;
-use super::input::Input;
+use super::input::{Input, partition_keys};
 use super::open::{open, opened_table};
 use super::roles::{ColumnRole, RoleOptions, Roles};
 use super::side::SideFiles;
@@ -154,6 +154,11 @@ impl Ingest {
     /// Opens the first input and determines the format and columns of all inputs.
     pub fn open(inputs: Vec<Input>, options: IngestOptions) -> Result<Self> {
         let mut notes = Vec::new();
+        let keys = if inputs.len() > 1 { partition_keys(&inputs) } else { Vec::new() };
+        if !keys.is_empty() {
+            notes
+                .push(format!("folders by {}: their values are not columns of the dataset", keys.join(", ")));
+        }
         let first_input = inputs.first().ok_or_else(|| Error::usage("no input", "pass at least one file"))?;
         let (opened, roles) = open(first_input, &options, &mut notes)?;
         let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect::<Result<_>>()?;
@@ -259,6 +264,7 @@ impl Ingest {
                 Some(opened) => opened,
                 None => self.open_next(input)?,
             };
+            tracing::info!("reading {}: {}", input.name, opened.format().name());
             let name: Arc<str> = input.name.as_str().into();
             let mut send = |piece: TaskData, size: usize| {
                 submit(DecodeTask { input: number as u32, name: name.clone(), piece }, size)

@@ -38,8 +38,10 @@ pub struct RoleOptions {
     pub weight: Option<String>,
     /// Column of positions.
     pub position: Option<String>,
-    /// Columns to skip.
+    /// Columns to skip: names, or patterns such as `raw_*`, which do not apply to columns with another role.
     pub ignored: Vec<String>,
+    /// Features to keep: names or patterns. All other columns without a role are skipped; if empty, none are.
+    pub features: Vec<String>,
     /// Categorical columns.
     pub categories: Vec<String>,
     /// Columns that are categorical in another dataset. Their categories keep the codes that they have there.
@@ -97,9 +99,11 @@ impl Roles {
                 columns[find(names, wanted, file)?] = Some(role.clone());
             }
         }
-        for wanted in &options.ignored {
-            columns[find(names, wanted, file)?] = Some(ColumnRole::Ignored);
+        let ignored = Selection::find(&options.ignored, names, file)?;
+        for place in &ignored.named {
+            columns[*place] = Some(ColumnRole::Ignored);
         }
+        let chosen = Selection::find(&options.features, names, file)?;
         let mut categories: Vec<usize> =
             options.categories.iter().map(|name| find(names, name, file)).collect::<Result<_>>()?;
         categories.extend(
@@ -129,7 +133,14 @@ impl Roles {
             options.kept.iter().map(|name| find(names, name, file)).collect::<Result<_>>()?;
         let is_index = |place: usize| {
             let is_named = options.index.contains(&names[place]) || is_pandas_index(&names[place]);
-            is_named && !kept.contains(&place) && !categories.contains(&place)
+            is_named
+                && !kept.contains(&place)
+                && !categories.contains(&place)
+                && !chosen.named.contains(&place)
+        };
+        let is_skipped = |place: usize| {
+            let is_chosen = chosen.is_empty() || chosen.contains(place) || categories.contains(&place);
+            ignored.matched.contains(&place) || !is_chosen
         };
         let (mut features, mut index) = (Vec::new(), Vec::new());
         let columns = columns
@@ -137,6 +148,9 @@ impl Roles {
             .enumerate()
             .map(|(place, role)| {
                 role.unwrap_or_else(|| {
+                    if is_skipped(place) {
+                        return ColumnRole::Ignored;
+                    }
                     if is_index(place) {
                         index.push(place);
                         return ColumnRole::Ignored;
@@ -293,6 +307,49 @@ pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
     Ok(())
 }
 
+/// Columns that names and patterns select.
+#[derive(Default)]
+struct Selection {
+    /// Columns given by name.
+    named: Vec<usize>,
+    /// Columns that match a pattern.
+    matched: Vec<usize>,
+}
+
+impl Selection {
+    /// Finds the columns. Every name must be that of a column, and every pattern must match one.
+    fn find(wanted: &[String], names: &[String], file: &str) -> Result<Self> {
+        let mut selection = Selection::default();
+        for wanted in wanted {
+            if !wanted.contains(['*', '?', '[']) || names.contains(wanted) {
+                selection.named.push(find(names, wanted, file)?);
+                continue;
+            }
+            let pattern = glob::Pattern::new(wanted).map_err(|error| {
+                Error::usage(format_args!("{wanted:?}: invalid pattern: {error}"), "check the brackets")
+            })?;
+            let places = (0..names.len()).filter(|place| pattern.matches(&names[*place]));
+            let before = selection.matched.len();
+            selection.matched.extend(places);
+            if selection.matched.len() == before {
+                return Err(Error::usage(
+                    format_args!("{file}: no column matches {wanted:?}"),
+                    format_args!("the columns are {}", listed(names)),
+                ));
+            }
+        }
+        Ok(selection)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.matched.is_empty()
+    }
+
+    fn contains(&self, place: usize) -> bool {
+        self.named.contains(&place) || self.matched.contains(&place)
+    }
+}
+
 fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {
     names.iter().position(|name| name == wanted).ok_or_else(|| {
         Error::usage(
@@ -355,6 +412,25 @@ mod tests {
         );
         // A feature called `label` would conflict with the label column of the dataset.
         assert!(Roles::by_names(&names("qid,a,b,clicks,label"), &options, "t.csv").is_err());
+    }
+
+    #[test]
+    fn patterns_select_features() {
+        let columns = names("qid,label,raw_a,raw_b,c,d,label_raw");
+        let features = |ignored: &[&str], features: &[&str]| {
+            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            let options =
+                RoleOptions { ignored: list(ignored), features: list(features), ..RoleOptions::default() };
+            Roles::by_names(&columns, &options, "t").map(|roles| roles.features.join(","))
+        };
+        assert_eq!(features(&["raw_*"], &[]).unwrap(), "c,d,label_raw");
+        assert_eq!(features(&["*a*"], &[]).unwrap(), "c,d", "columns with a role stay");
+        assert_eq!(features(&[], &["raw_?", "d"]).unwrap(), "raw_a,raw_b,d");
+        assert_eq!(features(&["raw_b"], &["raw_*"]).unwrap(), "raw_a");
+        let error = features(&["x*"], &[]).unwrap_err();
+        assert_eq!(error.to_string(), "t: no column matches \"x*\"");
+        assert_eq!(features(&[], &["x"]).unwrap_err().to_string(), "t: there is no column \"x\"");
+        assert_eq!(features(&["[x"], &[]).unwrap_err().exit_code(), 2);
     }
 
     #[test]

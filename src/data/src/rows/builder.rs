@@ -158,6 +158,38 @@ impl BlockBuilder {
         }
     }
 
+    /// Replaces missing labels by 0.
+    pub(crate) fn label_unlabelled(&mut self) {
+        self.block.labels.iter_mut().filter(|label| label.is_nan()).for_each(|label| *label = 0.0);
+    }
+
+    /// Removes the rows without labels, and the queries of which no row is left.
+    pub(crate) fn drop_unlabelled(&mut self) {
+        if !self.block.labels.iter().any(|label| label.is_nan()) {
+            return;
+        }
+        let whole = std::mem::take(&mut self.block);
+        let (entries, row_ends) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.row_ends));
+        for run in 0..whole.runs.len() {
+            for row in whole.runs[run].first_row as usize..whole.run_end(run) {
+                if whole.labels[row].is_nan() {
+                    continue;
+                }
+                self.query(whole.run_name(run), whole.runs[run].line);
+                let start = if row == 0 { 0 } else { row_ends[row - 1] as usize };
+                self.entries.extend_from_slice(&entries[start..row_ends[row] as usize]);
+                self.finish_row(whole.labels[row], whole.documents.get(row));
+                whole.weights.iter().for_each(|weights| self.weight(weights[row]));
+                whole.positions.iter().for_each(|positions| self.position(positions[row]));
+            }
+        }
+        self.block.categories = whole.categories;
+        self.block.repairs = whole.repairs;
+        // Columns that occur in dropped rows only stay, so that the features do not depend on the labels.
+        let width = entries.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
+        self.at_least_width(width);
+    }
+
     /// Builds a block from the collected rows. Afterwards, the builder is empty, but keeps its buffers for the next
     /// chunk.
     pub fn finish(&mut self) -> Block {
@@ -306,6 +338,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn dropped_rows_leave_their_columns_only() {
+        let rows = [(1.0, "a"), (f32::NAN, "a"), (f32::NAN, "b"), (0.0, "c"), (f32::NAN, "c"), (2.0, "c")];
+        let build = |dropped: bool| {
+            let mut builder = BlockBuilder::default();
+            for (number, (label, query)) in (0u32..).zip(rows) {
+                if dropped && label.is_nan() {
+                    continue;
+                }
+                builder.query(query.as_bytes(), if query == "c" { 4 } else { 1 });
+                builder.push_entry(number % 2, number as f32);
+                builder.finish_row(label, Some(query.as_bytes()));
+                builder.weight(number as f32);
+            }
+            builder
+        };
+        let (mut all, mut few) = (build(false), build(true));
+        all.drop_unlabelled();
+        assert_eq!(all.finish(), few.finish());
+        let mut labelled = build(false);
+        labelled.label_unlabelled();
+        assert_eq!(labelled.finish().labels, [1.0, 0.0, 0.0, 0.0, 0.0, 2.0]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl SourcePart {
             let problem = format!("{unlabelled} of {rows} rows have no label");
             return refuse(
                 problem,
-                "training and validation need a label in every row; convert labelled rows only",
+                "training and validation need a label in every row; convert with --unlabelled drop, or zero",
             );
         }
         Ok(reader)

@@ -70,8 +70,8 @@ impl Predictions {
 
     /// Opens predictions. `by` is the column by which queries are grouped into segments.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
-        let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; for text scores, use --scores and --data; for TREC \
-             runs, --run";
+        let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; `planetree evaluate` also reads text scores \
+             (--scores, --data) and TREC runs (--run)";
         let mut seen_in_training = false;
         let mut fingerprints = [None, None];
         let file = match TableReader::open_or_foreign(location, remedy)? {

@@ -175,7 +175,7 @@ impl<'s> QueryJudge<'s> {
             return Err(Error::place(
                 &self.settings.input,
                 format_args!("{} has no label", self.describe_row(rows, row)),
-                "supply labels with --labels DATASET or --qrels FILE",
+                "label the documents, or evaluate the predictions with --labels DATASET or --qrels FILE",
             ));
         }
         let scores = &rows.scores.values()[range.clone()];

@@ -41,6 +41,8 @@ pub(super) struct FinishedStep {
     pub usage: Option<StepUsage>,
     /// Problem and remedy, if the step failed.
     pub failure: Option<(String, String)>,
+    /// Whether the step failed because a result is worse than the user allows.
+    pub is_gate: bool,
     /// Duration of the step in seconds.
     pub seconds: f64,
 }
@@ -56,6 +58,9 @@ pub(super) struct StepProcess {
     stderr: Option<JoinHandle<()>>,
     captured: Arc<Mutex<CapturedStderr>>,
 }
+
+/// Exit code of a command whose result is worse than the user allows.
+const GATE_CODE: i32 = 3;
 
 /// Lines of a process's stderr that are not passed on as messages.
 #[derive(Default)]
@@ -128,7 +133,8 @@ impl StepProcess {
         }
         let captured = std::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner));
         let failure = (!status.success()).then(|| failure(&captured.error, status));
-        Ok(Some(FinishedStep { printed, usage: captured.usage, failure, seconds }))
+        let is_gate = status.code() == Some(GATE_CODE);
+        Ok(Some(FinishedStep { printed, usage: captured.usage, failure, is_gate, seconds }))
     }
 }
 

@@ -27,6 +27,8 @@ pub struct PipelineStep {
     pub words: Vec<CommandWord>,
     /// Keys that the pipeline file sets for the step. The run does not override them.
     pub keys: BTreeSet<String>,
+    /// Positions of the keys whose values are checked before the run, those of `set` first.
+    pub places: Vec<(String, String)>,
     /// Indices of the steps that must finish first.
     pub needs: BTreeSet<usize>,
 }
@@ -186,6 +188,19 @@ fn sorted(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
         .collect()
 }
 
+/// Returns the positions of the keys of a step whose values are checked before the run, those of `set` first.
+fn places_of(entries: &[LocatedEntry]) -> Vec<(String, String)> {
+    let place = |entry: &LocatedEntry| (entry.key.clone(), entry.place.clone());
+    let settings =
+        entries.iter().filter(|entry| entry.key == "set").flat_map(|entry| match &entry.item.value {
+            PipelineValue::Table(settings) => settings.as_slice(),
+            _ => &[],
+        });
+    const OTHERS: [&str; 3] = ["preset", "metrics", "convention"];
+    let others = entries.iter().filter(|entry| OTHERS.contains(&entry.key.as_str()));
+    settings.chain(others).map(place).collect()
+}
+
 /// Resolves the inputs, the command line and the dependencies of a step.
 fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> Result<PipelineStep> {
     commands.check_kind(draft)?;
@@ -197,6 +212,7 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
         outputs: draft.outputs.clone(),
         words: Vec::new(),
         keys: draft.entries.iter().map(|entry| entry.key.clone()).collect(),
+        places: places_of(&draft.entries),
         needs: BTreeSet::new(),
     };
     let (mut positional, mut rest) = (Vec::new(), Vec::new());
@@ -274,6 +290,13 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
 }
 
 impl PipelineStep {
+    /// Returns the position of the first key that a message names; that of the step if it names none.
+    pub(super) fn place_of(&self, message: &str) -> &str {
+        let words = || message.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+        let named = self.places.iter().find(|(key, _)| words().any(|word| word == key));
+        named.map_or(&self.place, |(_, place)| place)
+    }
+
     /// Returns the command line, which begins with the command. `word` converts each argument to a string.
     pub fn command_line(&self, word: impl Fn(&WordContent) -> String) -> Vec<String> {
         let words = self.words.iter().map(|each| word(&each.text));

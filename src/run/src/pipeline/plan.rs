@@ -13,6 +13,7 @@ use super::shipped::ShippedPipeline;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, redacted, refuse_hidden};
 use planetree_base::suggest;
+use planetree_metric::{Convention, Metric};
 use planetree_train::config;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,8 +133,22 @@ impl PipelinePlan {
         Ok(())
     }
 
-    /// Checks the training parameters of all steps before any step runs.
+    /// Checks the training parameters, metrics and conventions of all steps before any step runs.
     fn check_settings(&self) -> Result<()> {
+        for step in &self.steps {
+            let words = self.arguments(step);
+            for pair in words.windows(2) {
+                let checked = match pair[0].as_str() {
+                    "--metrics" => pair[1].split(',').try_for_each(|name| name.parse::<Metric>().map(drop)),
+                    "--convention" => pair[1].parse::<Convention>().map(drop),
+                    _ => Ok(()),
+                };
+                let key = pair[0].trim_start_matches('-');
+                checked.map_err(|error| {
+                    at_position(&format!("{}: step {}", step.place_of(key), step.name), &error)
+                })?;
+            }
+        }
         for step in self.steps.iter().filter(|step| matches!(step.kind.name, "train" | "cv")) {
             let words = self.arguments(step);
             let values = |name: &str| {
@@ -154,8 +169,10 @@ impl PipelinePlan {
             let preset = values("--preset").pop();
             // In a search, the settings may be valid only together with the searched values.
             if step.inputs.iter().all(|input| input.key != "search") {
-                config::load(preset.as_deref(), file.as_ref(), &values("--set"))
-                    .map_err(|error| at_position(&format!("{}: step {}", step.place, step.name), &error))?;
+                config::load(preset.as_deref(), file.as_ref(), &values("--set")).map_err(|error| {
+                    let place = step.place_of(&error.to_string());
+                    at_position(&format!("{place}: step {}", step.name), &error)
+                })?;
             }
         }
         Ok(())

@@ -287,7 +287,11 @@ impl Runner<'_> {
             finished.usage.and_then(|usage| usage.peak_memory_bytes);
         if let Some((problem, remedy)) = &finished.failure {
             interrupt::check()?; // if interrupted, the run stopped the step, so it did not fail
-            return Err(self.fail(index, problem, remedy));
+            let error = self.fail(index, problem, remedy);
+            return Err(match finished.is_gate {
+                true => Error::QualityGate { problem: error.to_string() },
+                false => error,
+            });
         }
         let printed = PipelinePlan::printed(step);
         if let Some(output) = printed {

@@ -127,7 +127,8 @@ const FOREIGN: &[ForeignParameters] = &[
             "ignore_column",
             "header",
         ],
-        answer: "name the columns when the data are converted: see planetree convert --help",
+        answer: "name the columns with options of train or convert: --query-column, --label-column, --weight-column, --feature-columns, \
+                 --ignore-columns",
     },
     ForeignParameters {
         names: &["valid", "valid_data", "test", "test_data", "eval_set", "validate", "tvs"],
