@@ -27,6 +27,7 @@ mod names;
 mod options;
 mod parameter_arguments;
 mod predict;
+mod predict_batch;
 mod progress;
 #[cfg(feature = "cluster")]
 mod remote;

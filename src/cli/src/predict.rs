@@ -2,6 +2,7 @@
 
 use super::execution::ExecutionOptions;
 use super::exit_options::{ExitOf, ExitScopeArgument};
+use super::predict_batch::{self, print_scores};
 use super::progress::CountProgress;
 use super::stats::{StatsOptions, check_stats, peak_memory_bytes, write_stats};
 use clap::Args;
@@ -31,19 +32,30 @@ use std::time::Instant;
   planetree predict --model model.parquet --data test --output predictions.parquet
   planetree predict --model model.parquet --data test --output predictions.csv.gz
   planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
-  planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
+  planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050
+  service | planetree predict --model model.parquet --batch | service")]
 pub(crate) struct PredictArguments {
     /// Model: a file or a URL
     #[arg(long, value_name = "FILE")]
     model: String,
 
     /// Dataset: a directory or a URL
-    #[arg(long, value_name = "DATASET")]
-    data: String,
+    #[arg(long, value_name = "DATASET", required_unless_present = "batch")]
+    data: Option<String>,
+
+    /// Score queries as they arrive on standard input, in LETOR text (LABEL qid:ID INDEX:VALUE ..., where the label may be
+    /// left out), and print one score per line. A query ends at an empty line or at a line with another query id; its
+    /// scores are printed at once
+    #[arg(long, conflicts_with_all = ["data", "output", "scores", "stats", "parts", "cluster", "start_scores", "exit_every"])]
+    batch: bool,
+
+    /// Index of the first feature in the text of --batch
+    #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1), requires = "batch")]
+    index_base: u32,
 
     /// File or URL to write predictions to; the extension selects the format: .parquet (or none), .csv, .tsv, .json,
     /// .ndjson; text formats also with .gz or .zst
-    #[arg(long, short, value_name = "FILE", required_unless_present = "scores")]
+    #[arg(long, short, value_name = "FILE", required_unless_present_any = ["scores", "batch"])]
     output: Option<String>,
 
     /// Add a column for each part of the model (part.NAME): its normalised value, before it is weighted. A score is the
@@ -97,7 +109,11 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let model = Model::read_unfinished(&model_file)?;
     arguments.check_start_scores(&model)?;
     let model = model.without_start_scores();
-    let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
+    if arguments.batch {
+        return score_input(&model, arguments.index_base, quiet);
+    }
+    let data = arguments.data.as_deref().unwrap_or_default(); // required without --batch
+    let reader = DatasetReader::open(&store.locate(data)?)?;
     let outputs = [&arguments.output, &arguments.scores, &arguments.stats.stats].map(|text| text.as_deref());
     if let Some(repeated) =
         (1..3).find(|index| outputs[*index].is_some() && outputs[..*index].contains(&outputs[*index]))
@@ -174,7 +190,7 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     }
     if !quiet {
         if is_training_data(&model, &reader)? {
-            super::message(format_args!("note: {}: {TRAINING_ROWS_NOTE}", arguments.data));
+            super::message(format_args!("note: {data}: {TRAINING_ROWS_NOTE}"));
         }
         if let Some(warning) = &report.warning {
             super::message(format_args!("warning: {warning}"));
@@ -186,6 +202,18 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             let percent = 100.0 * evaluated as f64 / all as f64;
             super::message(format_args!("early exits: {percent:.1} % of all tree evaluations were needed"));
         }
+    }
+    Ok(())
+}
+
+/// Scores the queries on standard input.
+fn score_input(model: &Model, index_base: u32, quiet: bool) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    let mut print =
+        |scores: &[f64]| print_scores(&mut output, scores, |text, score| write_score(text, score));
+    let report = predict_batch::score_input(model, index_base, std::io::stdin().lock(), &mut print)?;
+    if !quiet {
+        super::message(format_args!("{}", report.summary()));
     }
     Ok(())
 }
