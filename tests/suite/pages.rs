@@ -137,6 +137,12 @@ pages! {
         ("planetree train", With("--set num_trees=2", FEW_TREES)),
     ];
     outputs: "docs/outputs.md", [], [];
+    papers: "docs/papers.md", [
+        "mkdir MQ2008 && for part in S1 S2 S3 S4; do cp sample_data/train.txt MQ2008/$part.txt; done",
+    ], [
+        ("planetree run", With("--dry-run", "the tests of pipelines run it")),
+        ("make papers", NotRun("hours of training")),
+    ];
     performance: "docs/performance.md", [], [];
     pipelines: "docs/pipelines.md", [
         CONVERT,
