@@ -230,7 +230,7 @@ fn documents_move_between_rankings() {
         page.split("class=\"moves\"").find(|part| part.contains(&format!("q{query}-d").to_uppercase()));
     let part = part.unwrap_or_else(|| panic!("no movement of query {query}"));
     let sql = format!(
-        "SELECT a.doc_id, a.rank AS was, b.rank AS now FROM 'run/lambda-scores.parquet' a JOIN 'run/mart-scores.parquet' b USING (query_id, doc_id) WHERE query_id = '{query}' AND (a.rank <= 10 OR b.rank <= 10)"
+        "SELECT a.doc_id, a.rank AS was, b.rank AS now FROM 'run/lambda-scores.parquet' a JOIN 'run/mart-scores.parquet' b USING (query_id, doc_id) WHERE a.query_id = '{query}' AND (a.rank <= 10 OR b.rank <= 10)"
     );
     for row in rows(room, &sql) {
         let said =
@@ -292,7 +292,8 @@ fn data_and_trends_are_shown() {
     sample_run(room);
     let data = data_of(&report(room, "run"));
     let described = json_output(room, "describe run/test --json");
-    let labels = chart(&data, "Labels");
+    let charts = data["charts"].as_array().unwrap();
+    let labels = charts.iter().find(|chart| chart["label"] == "Labels").unwrap();
     let place = labels["rows"].as_array().unwrap().iter().position(|row| row["name"] == "test").unwrap();
     let counts: u64 =
         labels["rows"][place]["counts"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();

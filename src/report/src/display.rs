@@ -19,6 +19,8 @@ const TEXTS: [&str; 3] = ["query_text", "query", "text"];
 const TITLES: [&str; 4] = ["title", "doc_title", "document_title", "text"];
 /// Names of the columns with the address of a document.
 const LINKS: [&str; 3] = ["url", "link", "href"];
+/// Maximum length of a link in bytes. Longer ones are shown as text.
+const LONGEST_LINK: usize = 2000;
 const FORM: &str = "give a Parquet or CSV file with a header and a column query_id, doc_id or both";
 
 /// Texts, titles, links and segments of the queries and documents of a report.
@@ -150,7 +152,9 @@ impl SegmentColumn {
 fn is_web_address(link: &str) -> bool {
     let is_scheme =
         |scheme: &str| link.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    (is_scheme("http://") || is_scheme("https://")) && !link.chars().any(|letter| letter.is_control())
+    (is_scheme("http://") || is_scheme("https://"))
+        && link.len() <= LONGEST_LINK
+        && !link.chars().any(|letter| letter.is_control())
 }
 
 /// The columns of a display table by their role.

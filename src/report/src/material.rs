@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const EXTREMES: usize = 8;
 /// Number of most improved queries shown per pair of systems. The same number of most worsened queries is shown.
 const MOVED: usize = 6;
+/// Maximum number of queries of a set of which all have their documents shown, not only the worst and the best.
+const FEW: usize = 60;
 /// Maximum number of query sets shown. A query set is a group of systems that rank the same queries.
 const SETS: usize = 6;
 /// Maximum number of models shown in detail.
@@ -273,6 +275,9 @@ impl Material {
                 .collect();
             if let Some(Ok(comparison)) = &comparison {
                 wanted.extend(comparison.moved(member));
+            }
+            if judged.queries.len() <= FEW {
+                wanted.extend(judged.queries.iter().map(|query| query.query.as_str()));
             }
             documents.push(Some(Documents::read(predictions, &wanted)?));
         }

@@ -37,7 +37,7 @@ pub(crate) fn movement(names: [&str; 2], before: &QueryList, after: &QueryList, 
     let mut drawn = Html::new();
     for ((list, name), side) in lists.iter().zip(names).zip([0, 1]) {
         let (x, anchor) = if side == 0 { (ENDS[0] - 6.0, "end") } else { (ENDS[1] + 6.0, "start") };
-        drawn.push(text(x, 12.0, anchor, "head", &cut(name, 16)));
+        drawn.push(text(x, 12.0, anchor, "head", &cut(name, 17)));
         for document in *list {
             let id = cut(document.id.as_deref().unwrap_or("–"), LETTERS);
             let label = document.label.map_or_else(String::new, |label| format!(" [{label}]"));

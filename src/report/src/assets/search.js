@@ -8,7 +8,7 @@ const Search = (() => {
     for (let at = details.parentElement; at; at = at.parentElement) {
       if (at.getAttribute('role') === 'tabpanel' && at.hidden) document.getElementById(at.getAttribute('aria-labelledby')).click();
     }
-    details.open = true;
+    for (let at = details; at; at = at.parentElement) if (at.localName === 'details') at.open = true;
     details.querySelector('summary').focus();
     details.scrollIntoView({ block: 'start' });
   }

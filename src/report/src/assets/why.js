@@ -36,7 +36,7 @@ const Why = (() => {
     const drill = data.drills[place.dataset.drill], system = data.explained[drill.system];
     const forest = data.forests.find((one) => one.model === system.model && one.weight !== null);
     const name = (document) => `${document.rank}. ${document.name || 'document'}`;
-    const shown = (feature, value) => (value === null ? 'missing' : (system.words[feature] || [])[value] || String(Number(value.toPrecision(6))));
+    const shown = (feature, value) => (value === null ? 'missing' : (system.words[feature] || [])[value] || (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)))));
 
     add(place, 'h4', {}, 'Why is it here?');
     const bar = add(place, 'div', { class: 'choose' });

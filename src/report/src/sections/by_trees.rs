@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Maximum number of points of a line.
 const POINTS: usize = 60;
 /// Maximum number of rows times trees, which limits the time.
-const WORK: u64 = 2_000_000_000;
+const WORK: u64 = 500_000_000;
 /// Maximum number of values in memory: rows times features.
 const VALUES: u64 = 100_000_000;
 

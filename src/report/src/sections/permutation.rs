@@ -11,7 +11,7 @@ use planetree_base::progress::unwatched;
 use planetree_model::predict::{PermutationImportance, permutation_importance};
 
 /// Maximum number of rows times trees times features, which limits the time.
-const WORK: u64 = 4_000_000_000;
+const WORK: u64 = 2_000_000_000;
 /// Maximum number of features in a chart.
 const DRAWN: usize = 20;
 /// Maximum number of features in a table.

@@ -161,40 +161,59 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
 fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page) -> Html {
     let system = &material.systems[set.systems[member]];
     let Ok(judged) = &system.judged else { return Html::new() };
-    let documents = set.documents[member].as_ref();
     let mut cards = Html::new();
     for (title, places) in ["Worst queries", "Best queries"].iter().zip(&set.extremes[member]) {
         if places.is_empty() {
             continue;
         }
-        let queries: Html = places
-            .iter()
-            .map(|place| {
-                let query = &judged.queries[*place];
-                let figures = query.value.map_or_else(String::new, value);
-                let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
-                    Some(list) => {
-                        let table = documents_table(material, &query.query, list, documents, None);
-                        let why = page.why(material, set.systems[member], &query.query, list);
-                        page.if_room(table).and(why)
-                    }
-                    None => Html::paragraph("note", "Documents are not available: the run has metrics only."),
-                };
-                let said = match query.documents {
-                    Some((documents, relevant)) => {
-                        format!("{} documents, {} relevant", shown_count(documents), shown_count(relevant))
-                    }
-                    None => String::new(),
-                };
-                query_details(material, &query.query, &said, &figures, inside)
-            })
-            .collect();
+        let queries: Html =
+            places.iter().map(|place| one_query(material, set, member, *place, page)).collect();
         cards.push(Html::card(format_args!("{title} by {}", material.judging.metric), queries));
     }
-    if cards.is_empty() {
-        return Html::paragraph("note", "No query has relevant documents.");
+    let mut html = match cards.is_empty() {
+        true => Html::paragraph("note", "No query has relevant documents."),
+        false => Html::classed("div", "grid apart", cards),
+    };
+    let documents = set.documents[member].as_ref();
+    let is_other = |place: &usize| {
+        let has_documents =
+            documents.is_some_and(|documents| documents.lists.contains_key(&judged.queries[*place].query));
+        has_documents && !set.extremes[member].iter().flatten().any(|shown| shown == place)
+    };
+    let others: Vec<usize> = (0..judged.queries.len()).filter(is_other).collect();
+    if !others.is_empty() {
+        let queries: Html =
+            others.iter().map(|place| one_query(material, set, member, *place, page)).collect();
+        let count = others.len();
+        let said = if count == 1 { "1 other query".to_owned() } else { format!("{count} other queries") };
+        let summary = Html::element("summary", &[], Html::text(said));
+        let content = Html::element("details", &[], summary.and(queries));
+        html.push(Html::classed("div", "card", content));
     }
-    Html::classed("div", "grid apart", cards)
+    html
+}
+
+/// Renders a query of a system with its documents.
+fn one_query(material: &Material, set: &QuerySet, member: usize, place: usize, page: &mut Page) -> Html {
+    let Ok(judged) = &material.systems[set.systems[member]].judged else { return Html::new() };
+    let documents = set.documents[member].as_ref();
+    let query = &judged.queries[place];
+    let figures = query.value.map_or_else(|| "–".to_owned(), value);
+    let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
+        Some(list) => {
+            let table = documents_table(material, &query.query, list, documents, None);
+            let why = page.why(material, set.systems[member], &query.query, list);
+            page.if_room(table).and(why)
+        }
+        None => Html::paragraph("note", "Documents are not available: the run has metrics only."),
+    };
+    let said = match query.documents {
+        Some((documents, relevant)) => {
+            format!("{} documents, {} relevant", shown_count(documents), shown_count(relevant))
+        }
+        None => String::new(),
+    };
+    query_details(material, &query.query, &said, &figures, inside)
 }
 
 /// Renders the collapsible details of a query.
