@@ -169,11 +169,14 @@ impl HttpService for Requests {
         while let Some(chunk) = watched(&host, chunks.next()).await {
             answer.extend_from_slice(&chunk?);
             if answer.len() > MAX_ANSWER {
-                return Err(HttpError::new(HttpErrorKind::Decode, Refusal::Answer(host)));
+                break;
             }
         }
-        if !has_short_tags(&answer) {
-            return Err(HttpError::new(HttpErrorKind::Decode, Refusal::Answer(host)));
+        if answer.len() > MAX_ANSWER || !has_short_tags(&answer) {
+            if parts.status.is_success() {
+                return Err(HttpError::new(HttpErrorKind::Decode, Refusal::Answer(host)));
+            }
+            answer.clear(); // such as the error page of a proxy: its status decides about retries
         }
         Ok(HttpResponse::from_parts(parts, Bytes::from(answer).into()))
     }
@@ -187,15 +190,25 @@ fn is_parsed(method: &str, query: &str) -> bool {
     method != "GET" || query.split('&').any(is_list)
 }
 
-/// Returns whether all XML tags of a text are short.
+/// Returns whether all XML tags of a text are short. A `>` between quotes does not end a tag.
 fn has_short_tags(text: &[u8]) -> bool {
-    let mut open = None;
-    for (place, byte) in text.iter().enumerate() {
-        match byte {
-            b'<' => open = Some(place),
-            b'>' => open = None,
-            _ if open.is_some_and(|open| place - open > MAX_TAG) => return false,
-            _ => {}
+    let (mut open, mut quote) = (None, None);
+    for (place, byte) in text.iter().copied().enumerate() {
+        let Some(start) = open else {
+            if byte == b'<' {
+                open = Some(place);
+            }
+            continue;
+        };
+        if place - start > MAX_TAG {
+            return false;
+        }
+        match quote {
+            Some(end) if byte == end => quote = None,
+            Some(_) => {}
+            None if byte == b'>' => open = None,
+            None if byte == b'\'' || byte == b'"' => quote = Some(byte),
+            None => {}
         }
     }
     true
@@ -255,7 +268,9 @@ mod tests {
         assert!(has_short_tags(b"<a x='1'><b>text > text</b></a>"));
         let many = format!("<a {}/>", "x='1' ".repeat(1000));
         assert!(!has_short_tags(many.as_bytes()));
-        assert!(has_short_tags(&b"<Key>".repeat(100_000)));
+        let quoted = format!("<a {}/>", "x='>' ".repeat(1000));
+        assert!(!has_short_tags(quoted.as_bytes()), "the tag does not end between quotes");
+        assert!(has_short_tags(&br#"<Key Owner="it's">it's</Key>"#.repeat(10_000)));
         assert!(has_short_tags(&b"x".repeat(1 << 20)), "long text is not a tag");
     }
 
