@@ -102,8 +102,8 @@ pub(super) fn check_added_nodes(added: usize) -> Result<(), ImportError> {
 fn too_large(nodes: usize) -> ImportError {
     ImportError::new(
         format!("splits on sets of categories would become more than {nodes} splits on codes"),
-        "train with smaller sets (LightGBM: max_cat_threshold, XGBoost: max_cat_threshold), or encode categories as \
-         numbers, as `planetree convert` does",
+        "train with smaller sets of categories (max_cat_threshold), or encode categories as numbers, as `planetree \
+         convert` does",
     )
 }
 
@@ -225,8 +225,8 @@ impl Expander<'_> {
         let Some(split) = &mut node.split else { return (node, Vec::new()) };
         let children = [split.left, split.right].map(|child| {
             let cover = self.given[child as usize].cover * self.share(pending);
-            let known = pending.known(split.feature);
-            pending.below(child as usize, cover, known, None)
+            let (node, depth) = (child as usize, pending.depth + 1);
+            Pending { node, depth, cover, known: pending.known.clone(), pieces: None }
         });
         split.gain *= self.share(pending);
         (split.left, split.right) = (self.next as u32, self.next as u32 + 1);

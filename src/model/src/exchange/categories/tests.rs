@@ -18,14 +18,14 @@ fn random(seed: u64, splits: usize, codes: u64, sides: SetSides) -> Sets {
     for _ in 0..splits {
         let leaves: Vec<usize> =
             (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none()).collect();
-        let node = leaves[(stream.bits() % (leaves.len() as u64)) as usize];
-        let feature = (stream.bits() % (3)) as u32;
+        let node = leaves[(stream.bits() % leaves.len() as u64) as usize];
+        let feature = (stream.bits() % 3) as u32;
         let next = tree.nodes.len() as u32;
-        let (threshold, missing) = ((stream.bits() % (10)) as f32 - 3.0, Branch::Right);
+        let (threshold, missing) = ((stream.bits() % 10) as f32 - 3.0, Branch::Right);
         tree.nodes[node].split =
             Some(Split { feature, threshold, missing, left: next, right: next + 1, middle: None, gain: 1.0 });
         if feature < 2 {
-            drawn.push((node, (0..codes as u32).filter(|_| (stream.bits() % (2)) == 0).collect()));
+            drawn.push((node, (0..codes as u32).filter(|_| stream.bits() % 2 == 0).collect()));
         }
         let depth = tree.nodes[node].depth + 1;
         tree.nodes.extend([leaf(depth), leaf(depth)]);
@@ -36,7 +36,7 @@ fn random(seed: u64, splits: usize, codes: u64, sides: SetSides) -> Sets {
             Some(split) => {
                 [split.left, split.right].iter().map(|child| tree.nodes[*child as usize].cover).sum()
             }
-            None => 1.0 + (stream.bits() % (9)) as f64,
+            None => 1.0 + (stream.bits() % 9) as f64,
         };
     }
     let mut sets = vec![None; tree.nodes.len()];
