@@ -15,7 +15,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 # What builds the Python package.
 MATURIN = maturin>=1.9,<2
 
-.PHONY: demo test test-all torture lint bench papers install wheel python-types venv tools clean
+.PHONY: demo test test-all torture fuzz lint bench papers install wheel python-types venv tools clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -35,6 +35,11 @@ test-all: venv tools
 ## limits. Ends with a table; TORTURE_SEED selects the cases, TORTURE_SECONDS the time.
 torture: venv
 	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --test suite torture::many -- --ignored --nocapture
+
+## Coverage-guided fuzzing of every reader, FUZZ_SECONDS each (600); FUZZ_TARGETS selects some. See docs/reliability.md.
+fuzz:
+	$(CARGO) build $(EVERYTHING)
+	PLANETREE=$(PLANETREE) FUZZ_CACHE=$(CACHE)/fuzz .ci/fuzz $(FUZZ_TARGETS)
 
 ## Formatting, imports without cycles, clippy, the licences and sources of all dependencies, and known vulnerabilities.
 lint:

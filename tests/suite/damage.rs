@@ -5,6 +5,7 @@ use planetree::dataset::DatasetReader;
 use planetree::random::Stream;
 use planetree::storage::{Access, Location, digest_of};
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn flipped_bytes_at_two_thousand_positions_are_detected() {
@@ -92,24 +93,35 @@ fn numbers_of_a_manifest_are_compared_with_the_files() {
     }
 }
 
-#[test]
-fn checksums_of_pages_in_parquet_files_of_others_are_verified() {
-    let room = room();
-    let Some(python) = python() else { return };
+/// Writes `in.parquet` with checksums of its pages, and returns its bytes.
+fn write_with_checksums(room: &Path) -> Option<Vec<u8>> {
+    let python = python()?;
     let script = "import pyarrow as pa, pyarrow.parquet as pq\n\
                   rows = range(3000)\n\
                   table = pa.table({'query_id': [f'q{row // 10}' for row in rows], 'label': [row % 3 for row in rows], 'f1': [row * 0.5 for row in rows]})\n\
                   pq.write_table(table, 'in.parquet', write_page_checksum=True, data_page_size=4096, compression='zstd')\n";
     let mut command = std::process::Command::new(python);
-    assert!(command.current_dir(room.path()).args(["-c", script]).status().unwrap().success());
+    assert!(command.current_dir(room).args(["-c", script]).status().unwrap().success());
+    Some(fs::read(room.join("in.parquet")).unwrap())
+}
+
+/// Changes one byte of the pages.
+fn with_a_flip(intact: &[u8], draw: &mut Stream) -> (usize, Vec<u8>) {
+    let mut bytes = intact.to_vec();
+    let place = 4 + (draw.bits() % (intact.len() as u64 * 3 / 4)) as usize;
+    bytes[place] ^= (draw.bits() % 255 + 1) as u8;
+    (place, bytes)
+}
+
+#[test]
+fn checksums_of_pages_in_parquet_files_of_others_are_verified() {
+    let room = room();
+    let Some(intact) = write_with_checksums(room.path()) else { return };
     run(room.path(), "convert in.parquet --output whole").ok();
-    let intact = fs::read(room.path().join("in.parquet")).unwrap();
     let mut draw = Stream::new(&[77]);
     let mut refused = 0;
     for case in 0..60 {
-        let mut bytes = intact.clone();
-        let place = 4 + (draw.bits() % (intact.len() as u64 * 3 / 4)) as usize;
-        bytes[place] ^= (draw.bits() % 255 + 1) as u8;
+        let (place, bytes) = with_a_flip(&intact, &mut draw);
         fs::write(room.path().join("in.parquet"), &bytes).unwrap();
         let ran = run(room.path(), &format!("convert in.parquet --output out{case}"));
         if ran.code == 0 {
@@ -124,4 +136,28 @@ fn checksums_of_pages_in_parquet_files_of_others_are_verified() {
         refused += usize::from(stderr.contains("does not match its checksum"));
     }
     assert!(refused > 30, "{refused} of 60 were refused by their checksum");
+}
+
+#[test]
+fn queries_verify_checksums_of_pages_in_parquet_files_of_others() {
+    let room = room();
+    let Some(intact) = write_with_checksums(room.path()) else { return };
+    let query = |text: &str| sql::sql_in(room.path(), "--format csv", text, &[]);
+    let all = "SELECT * FROM 'in.parquet'";
+    let expected = query(all).ok().stdout;
+    let mut draw = Stream::new(&[78]);
+    let mut refused = 0;
+    for _ in 0..40 {
+        let (place, bytes) = with_a_flip(&intact, &mut draw);
+        fs::write(room.path().join("in.parquet"), &bytes).unwrap();
+        let ran = query(all);
+        if ran.code == 0 {
+            assert!(ran.stdout == expected, "byte {place}");
+            continue;
+        }
+        let stderr = ran.failed().stderr;
+        assert!(stderr.contains("error: ") && stderr.contains("help: "), "{stderr}");
+        refused += usize::from(stderr.contains("CRC"));
+    }
+    assert!(refused > 20, "{refused} of 40 were refused by their checksum");
 }

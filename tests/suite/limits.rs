@@ -97,6 +97,24 @@ fn constants_of_sql_stay_within_the_memory_limit() {
     assert!(ran.stdout.contains("1000000,007,") && ran.stdout.contains("a--b"), "{}", ran.stdout);
 }
 
+#[test]
+fn wide_rows_are_sorted_within_the_least_memory() {
+    let room = room();
+    run(room.path(), "sample --shape mslr --rows 30000 --output text").ok();
+    run(room.path(), "convert text/train.txt --output data --partition-rows 5000").ok();
+    let query = "SELECT * FROM 'data' ORDER BY f3, f1, query_id";
+    let mut results = Vec::new();
+    for threads in [1, 2, 4] {
+        let options = format!("--memory-limit 256MiB --threads {threads} -o out.parquet --overwrite");
+        let (ran, peak) = peak_of_query(room.path(), &options, query);
+        ran.ok();
+        assert!(peak <= 256, "{threads} threads: {peak} MiB");
+        let bytes = "SELECT count(*), min(f3), max(f3), sum(label) FROM 'out.parquet'";
+        results.push(sql_in(room.path(), "--format csv", bytes, &[]).ok().stdout);
+    }
+    assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{results:?}");
+}
+
 /// Writes a table with a text column whose rows all have the same long text.
 fn write_long_text(file: &Path, bytes: usize) {
     let rows = 2_000;

@@ -1,6 +1,6 @@
 //! Assigns shares (ranges of row groups) to executors. A share returns to the executor that processed it last,
-//! because the bin numbers and scores of its rows are cached there. It moves if that executor is gone or if another
-//! executor has much less load.
+//! because the bin numbers and scores of its rows are cached there. It moves if that executor is gone, if tasks fail
+//! there (its disk may be full), or if another executor has much less load.
 
 use super::node::RoundExec;
 use super::share::{groups_of, key_of};
@@ -14,21 +14,46 @@ use ballista_scheduler::state::task_manager::JobInfoCache;
 use datafusion::physical_plan::ExecutionPlan;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Distribution policy that keeps shares on their executors.
 #[derive(Debug, Default)]
 pub(crate) struct ShareAffinity {
     /// The executor that processed each share last, by the key of the share.
     homes: Mutex<HashMap<String, String>>,
+    /// The time of the last failed task of executors.
+    failures: Mutex<HashMap<String, Instant>>,
 }
+
+/// Time for which an executor receives no tasks after one has failed there, if there are other executors.
+const REST: Duration = Duration::from_secs(60);
 
 /// Maximum number of shares whose executor is remembered. If there are more, all are forgotten. This only costs time,
 /// because other executors may then have to rebuild the cached states.
 const MOST_HOMES: usize = 100_000;
 
 impl ShareAffinity {
-    /// Chooses one of the executors for each share.
+    /// Notes that the task of a share has failed on the executor that it was assigned to.
+    fn note_failure(&self, key: &str) {
+        let homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = homes.get(key) {
+            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            failures.retain(|_, since| since.elapsed() < REST);
+            failures.insert(home.clone(), Instant::now());
+        }
+    }
+
+    /// Returns whether a task has failed on an executor recently.
+    fn is_failing(&self, executor: &str) -> bool {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.get(executor).is_some_and(|since| since.elapsed() < REST)
+    }
+
+    /// Chooses one of the executors for each share. Executors on which tasks fail are avoided.
     fn choose(&self, keys: &[String], executors: &[String]) -> Vec<String> {
+        let healthy: Vec<String> =
+            executors.iter().filter(|executor| !self.is_failing(executor)).cloned().collect();
+        let executors = if healthy.is_empty() { executors } else { &healthy };
         let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
         if homes.len() > MOST_HOMES {
             homes.clear();
@@ -90,6 +115,11 @@ impl DistributionPolicy for ShareAffinity {
                 match keys_of(&stage.plan) {
                     Some(keys) => {
                         let partitions = stage.pending.next_slice(usize::MAX);
+                        for place in &partitions {
+                            if stage.task_failure_numbers[*place] > 0 {
+                                self.note_failure(&keys[*place]);
+                            }
+                        }
                         let wanted: Vec<String> =
                             partitions.iter().map(|place| keys[*place].clone()).collect();
                         let executors: Vec<String> =
@@ -105,10 +135,18 @@ impl DistributionPolicy for ShareAffinity {
                         }
                     }
                     // Stages of the engine itself and merge tasks have no cached state, so they are spread evenly over
-                    // the executors.
+                    // the executors. Tasks that have failed begin with another executor.
                     None => {
-                        let executors = budgets.len();
-                        for (place, budget) in budgets.iter_mut().enumerate() {
+                        let mut order: Vec<usize> = (0..budgets.len()).collect();
+                        order.retain(|place| !self.is_failing(&budgets[*place].executor_id));
+                        if order.is_empty() {
+                            order.extend(0..budgets.len());
+                        }
+                        let attempt = stage.task_failure_numbers.iter().max().copied().unwrap_or(0);
+                        let executors = order.len();
+                        order.rotate_left(attempt % executors);
+                        for (place, index) in order.into_iter().enumerate() {
+                            let budget = &mut budgets[index];
                             let fair = stage.pending.remaining().div_ceil(executors - place);
                             let most = match collapses(&stage.plan) {
                                 true => usize::MAX,
@@ -204,6 +242,13 @@ mod tests {
         let after = policy.choose(&keys, &names(&["a", "c"]));
         assert_eq!(after.iter().filter(|home| **home == "c").count(), 2);
         assert_eq!(policy.choose(&keys, &names(&["a", "c"])), after);
+        // When a task fails on an executor, its shares move away and stay away, unless there is no other executor.
+        let key = keys.iter().zip(&after).find(|(_, home)| **home == "c").unwrap().0;
+        policy.note_failure(key);
+        for _ in 0..2 {
+            assert_eq!(policy.choose(&keys, &names(&["a", "c"])), names(&["a", "a", "a", "a"]));
+        }
+        assert_eq!(policy.choose(&keys, &names(&["c"])), names(&["c", "c", "c", "c"]));
         assert!(policy.choose(&keys, &[]).is_empty());
     }
 }

@@ -8,6 +8,7 @@ use super::node::{ReceivedReply, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
 use super::share::file_groups;
 use super::task::{BUILD, ClusterCommand, ExecutorIdentity, Reply, Step, Task};
+use super::watch::watched;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use ballista_core::execution_plans::execute_physical_plan;
@@ -40,7 +41,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long executors may take to answer a probe.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Number of tasks of a probe, and therefore the maximum number of executors that can be found.
 const PROBES: usize = 64;
@@ -193,7 +194,10 @@ impl SchedulerClient {
     /// Waits before the next attempt, or returns an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; retrying", self.shown);
-        let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
+        let patience = match self.has_answered() || is_of_executor(problem) {
+            true => RETRY_TIMEOUT,
+            false => FIRST_RETRY_TIMEOUT,
+        };
         if first_failure.elapsed() > patience {
             return Err(self.broken(problem));
         }
@@ -228,6 +232,15 @@ impl SchedulerClient {
         execution.boxed()
     }
 
+    /// Asks any executor to identify itself.
+    pub(crate) fn probe(&self) -> BoxFuture<'static, datafusion::error::Result<()>> {
+        let command = ClusterCommand { run: "probe".to_owned(), ..ClusterCommand::default() };
+        let question = RoundRequest { task: command.task(Step::Probe).to_bytes(), ..RoundRequest::default() };
+        let plan = RoundExec::new(question, scan_of(file_groups("probe", std::slice::from_ref(&(0..1)))));
+        let execution = self.execute(Arc::new(plan));
+        async move { execution.await.map(drop) }.boxed()
+    }
+
     /// Sends a request once. The outer error is permanent; the inner error describes a failure that may be retried.
     fn send(
         &self,
@@ -242,8 +255,13 @@ impl SchedulerClient {
             plan = merge_plan.of(job, plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
         let execution = self.execute(plan);
-        let execution =
-            async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), execution).await };
+        let execution = async {
+            match patience {
+                Some(patience) => tokio::time::timeout(patience, execution).await,
+                // A level of a tree may take hours, so there is no limit as long as executors answer.
+                None => Ok(watched(execution, || self.probe()).await),
+            }
+        };
         let batches = match border::wait_or_interrupt(execution)? {
             Err(_) => return Err(self.no_executors()),
             Ok(Ok(batches)) => batches,
@@ -317,7 +335,10 @@ impl SchedulerClient {
                 "run the same build of planetree everywhere",
             ));
         }
-        if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
+        if !self.has_answered()
+            && !is_of_executor(text)
+            && says(&["ConnectError", "Connection refused", "dns error"])
+        {
             return Some(Error::place(
                 &self.shown,
                 "no scheduler is listening at this address",
@@ -361,6 +382,9 @@ impl SchedulerClient {
 
     fn broken(&self, problem: &str) -> Error {
         let remedy = match self.has_answered() {
+            _ if problem.contains("No space left") => {
+                "free space in the directory --work-dir of the executors, or choose another one"
+            }
             true => {
                 "check the scheduler and its executors; training with --checkpoint can continue with --resume"
             }
@@ -390,7 +414,12 @@ pub(crate) fn run_name() -> String {
 }
 
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(300).collect()
+    text.lines().next().unwrap_or_default().chars().take(500).collect()
+}
+
+/// Returns whether a failed connection is one to an executor, which may have been lost after it had answered.
+fn is_of_executor(text: &str) -> bool {
+    text.contains("scheduler or executor at ")
 }
 
 /// Creates a scan that tells the engine which shares exist, and is never executed. All files are declared local, so

@@ -20,6 +20,13 @@ pub(crate) struct RoundCodec {
     engine: BallistaPhysicalExtensionCodec,
 }
 
+/// Reads a serialised request.
+pub(crate) fn read_request(bytes: &[u8]) -> planetree_base::error::Result<RoundRequest> {
+    let mut reader = WireReader::new(bytes);
+    let mut list = || reader.list().map(<[u8]>::to_vec);
+    Ok(RoundRequest { task: list()?, snapshot: list()?, job: list()? })
+}
+
 impl PhysicalExtensionCodec for RoundCodec {
     fn try_decode(
         &self,
@@ -38,9 +45,7 @@ impl PhysicalExtensionCodec for RoundCodec {
             return self.engine.try_decode(bytes, inputs, context, converter);
         };
         let [scan] = inputs else { return Err(odd()) };
-        let mut reader = WireReader::new(bytes);
-        let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
-        let request = RoundRequest { task: list()?, snapshot: list()?, job: list()? };
+        let request = read_request(bytes).map_err(|_| odd())?;
         Ok(Arc::new(RoundExec::new(request, scan.clone())))
     }
 

@@ -29,6 +29,7 @@ mod evaluate;
 mod executor;
 mod local;
 mod merge;
+mod message;
 mod node;
 mod query;
 mod registry;
@@ -42,10 +43,14 @@ mod share;
 mod task;
 mod token;
 mod trees;
+mod watch;
+mod work_folder;
 
 pub use address::{Address, PORT};
 pub use client::Traffic;
 pub use cluster::Cluster;
+#[doc(hidden)]
+pub use message::read_message;
 pub use security::Security;
 pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};
 

@@ -8,6 +8,7 @@
 use super::executor::answer;
 use super::share::groups_of;
 use super::task::{Reply, Task};
+use super::work_folder::check_room;
 use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::{DataFusionError, Result};
@@ -118,9 +119,12 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-/// Splits a reply into pieces that fit into messages, with one batch per piece.
+/// Splits a reply into pieces that fit into messages, with one batch per piece. Fails if the disk has no room for them.
 pub(crate) fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Result<RecordBatch>> {
     let bytes = compact::to_bytes(reply);
+    if let Err(error) = check_room(bytes.len()) {
+        return vec![Err(error.into())];
+    }
     let batch = |(piece, bytes): (u64, &[u8])| {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::from(vec![share])),

@@ -7,6 +7,7 @@ use super::cluster::Cluster;
 use super::codec::RoundCodec;
 use super::security::Security;
 use super::share::check_place;
+use super::watch::watched;
 use ballista_core::execution_plans::execute_physical_plan;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::optimizer::with_ballista_optimizer_rules;
@@ -34,8 +35,9 @@ impl Cluster {
     /// Connects to the cluster and returns it as a backend for SQL queries.
     pub fn queries(&self) -> Result<SqlCluster> {
         let connection = self.reach()?;
+        let client = connection.client.clone();
         let (url, security, address) =
-            (connection.client.url().to_owned(), self.security().clone(), self.address().clone());
+            (client.url().to_owned(), self.security().clone(), self.address().clone());
         Ok(SqlCluster {
             partitions: connection.threads(),
             check: Arc::new(move |place| check_place(place, &address)),
@@ -48,7 +50,7 @@ impl Cluster {
                     .build()
             }),
             run: Box::new(move |plan, config| {
-                let url = url.clone();
+                let (url, client) = (url.clone(), client.clone());
                 let tidy = {
                     let url = url.clone();
                     move |error| tidy(&url, &error)
@@ -59,7 +61,7 @@ impl Cluster {
                     let stream = execute_physical_plan::<PhysicalPlanNode>(
                         url, &ballista, plan, &codec, session, config,
                     );
-                    let stream = stream.await.map_err(&tidy)?;
+                    let stream = watched(stream, || client.probe()).await.map_err(&tidy)?;
                     let schema = stream.schema();
                     let stream = stream.map_err(tidy);
                     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)) as SendableRecordBatchStream)

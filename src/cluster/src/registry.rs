@@ -51,11 +51,18 @@ pub(crate) struct RegisteredJob {
     pub run: fn(&ExecutorCache, &ShardRequest<'_>) -> Result<Vec<Reply>>,
     /// Merges serialised results of shards, given in the order of the shards.
     pub merge: fn(&[Bytes]) -> Result<Bytes>,
+    /// Reads a serialised job and a serialised snapshot, without running anything.
+    pub read: fn(&[u8], &[u8]) -> Result<()>,
 }
 
 impl RegisteredJob {
     const fn of<J: Job>() -> Self {
-        RegisteredJob { name: J::NAME, run: run::<J>, merge: merge::<J> }
+        RegisteredJob { name: J::NAME, run: run::<J>, merge: merge::<J>, read: read::<J> }
+    }
+
+    /// Returns the job at a place in the list, which starts again at its end.
+    pub(crate) fn at(place: usize) -> &'static RegisteredJob {
+        &JOBS[place % JOBS.len()]
     }
 
     /// Finds a job by its name.
@@ -79,6 +86,11 @@ fn merge<J: Job>(partials: &[Bytes]) -> Result<Bytes> {
     let partials = partials.iter().map(read_partial).collect::<Result<Vec<J::Partial>>>()?;
     let merged = J::Partial::merge_all(partials)?.ok_or_else(malformed)?;
     Ok(Bytes(compact::to_bytes(&merged)))
+}
+
+fn read<J: Job>(job: &[u8], snapshot: &[u8]) -> Result<()> {
+    let snapshot = compact::from_bytes::<J::Snapshot>(snapshot);
+    compact::from_bytes::<J>(job).and(snapshot).map(drop)
 }
 
 #[cfg(test)]

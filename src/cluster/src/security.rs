@@ -73,44 +73,43 @@ impl Security {
 
     /// Configures a session as a client, with certificates and token.
     pub fn client(&self, config: SessionConfig) -> SessionConfig {
-        match self.endpoint() {
-            None => config,
-            Some(endpoint) => config
-                .with_ballista_use_tls(self.uses_tls())
-                .with_ballista_override_create_grpc_client_endpoint(endpoint),
-        }
+        config
+            .with_ballista_use_tls(self.uses_tls())
+            .with_ballista_override_create_grpc_client_endpoint(self.endpoint())
     }
 
-    /// Returns a function that adds encryption and the token to a client's endpoint, or `None` if the cluster uses
-    /// neither.
-    pub fn endpoint(&self) -> Option<EndpointOverrideFn> {
-        if self.tls.is_none() && self.token.is_none() {
-            return None;
-        }
+    /// Returns a function that adds encryption, the token and pings to a client's endpoint. A connection whose other end
+    /// stops answering pings is closed: without them, the engine would wait forever for the results of a process that
+    /// hangs.
+    pub fn endpoint(&self) -> EndpointOverrideFn {
         let client = self.tls.as_ref().map(|tls| tls.client.clone());
         let token = self.token.clone();
-        Some(Arc::new(move |endpoint: Endpoint| {
-            let endpoint = match &token {
-                Some(token) => token.bring(endpoint)?,
+        Arc::new(move |endpoint: Endpoint| {
+            let endpoint = match &client {
                 None => endpoint,
+                Some(_) => {
+                    let authority = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
+                    Endpoint::from_shared(format!("https://{authority}"))?
+                        .tcp_nodelay(true)
+                        .tcp_keepalive(Some(Duration::from_secs(60)))
+                        .initial_connection_window_size(Some(64 << 20))
+                        .initial_stream_window_size(Some(16 << 20))
+                }
             };
-            let Some(client) = &client else { return Ok(endpoint) };
-            let authority = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
-            let endpoint = Endpoint::from_shared(format!("https://{authority}"))?
+            let endpoint = endpoint
                 .connect_timeout(Duration::from_secs(10))
-                .tcp_nodelay(true)
-                .tcp_keepalive(Some(Duration::from_secs(60)))
-                .http2_keep_alive_interval(Duration::from_secs(60))
-                .keep_alive_timeout(Duration::from_secs(20))
-                .keep_alive_while_idle(true)
-                .initial_connection_window_size(Some(64 << 20))
-                .initial_stream_window_size(Some(16 << 20));
+                .http2_keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .keep_alive_while_idle(true);
             let endpoint = match &token {
                 Some(token) => token.bring(endpoint)?,
                 None => endpoint,
             };
-            Ok(endpoint.tls_config(client.clone())?)
-        }))
+            match &client {
+                Some(client) => Ok(endpoint.tls_config(client.clone())?),
+                None => Ok(endpoint),
+            }
+        })
     }
 
     /// Returns the address that the engine binds when clients connect to `outer`. Without encryption it is `outer`
@@ -185,6 +184,12 @@ impl Security {
         Ok(())
     }
 }
+
+/// Interval between pings on a connection.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Time without an answer to a ping after which a connection is closed.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);

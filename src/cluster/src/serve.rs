@@ -10,6 +10,7 @@ use super::local::free_ports;
 use super::query::{client_config, environment, executor_functions, scheduler_session};
 use super::security::Security;
 use super::token::Token;
+use super::work_folder::set_folder;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
@@ -92,7 +93,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             bind_host: options.bind.clone(),
             bind_port: outer.port(),
             external_host: options.host.clone().unwrap_or_else(|| options.bind.clone()),
-            override_create_grpc_client_endpoint: options.security.endpoint(),
+            override_create_grpc_client_endpoint: Some(options.security.endpoint()),
             override_physical_codec: Some(Arc::new(RoundCodec::default())),
             override_session_builder: Some(Arc::new(scheduler_session)),
             task_distribution: TaskDistributionPolicy::Custom(Arc::new(ShareAffinity::default())),
@@ -153,6 +154,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
             temporary.path().to_owned()
         }
     };
+    set_folder(&folder);
     let (temporary_files, security) = (folder.clone(), options.security.clone());
     let config = ExecutorProcessConfig {
         bind_host: inner_results.ip().to_string(),
@@ -171,7 +173,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         executor_heartbeat_interval_seconds: HEARTBEAT,
         grpc_max_decoding_message_size: MESSAGE_BYTES as u32,
         grpc_max_encoding_message_size: MESSAGE_BYTES as u32,
-        override_create_grpc_client_endpoint: options.security.endpoint(),
+        override_create_grpc_client_endpoint: Some(options.security.endpoint()),
         override_physical_codec: Some(Arc::new(RoundCodec::default())),
         override_function_registry: Some(Arc::new(executor_functions())),
         override_runtime_producer: Some(Arc::new(move |_| environment(&temporary_files))),

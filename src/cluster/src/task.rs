@@ -7,6 +7,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
@@ -102,8 +103,18 @@ pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("compressing to memory cannot fail")
 }
 
+/// Maximum size of a decompressed job or snapshot in bytes. A few bytes of a hostile message could claim any size.
+const DECOMPRESSED_BYTES: u64 = 2 << 30;
+
 fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::decode_all(bytes).map_err(|_| malformed())
+    decompress_within(bytes, DECOMPRESSED_BYTES)
+}
+
+fn decompress_within(bytes: &[u8], limit: u64) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let decoder = zstd::Decoder::with_buffer(bytes).map_err(|_| malformed())?;
+    let length = decoder.take(limit + 1).read_to_end(&mut content).map_err(|_| malformed())?;
+    if length as u64 > limit { Err(malformed()) } else { Ok(content) }
 }
 
 /// The reply for a share, which is a range of row groups. The encoding of `Identity` never changes, so that all
@@ -164,6 +175,15 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_that_expand_too_far_are_refused() {
+        let bytes = compress(&vec![0; 1 << 20]);
+        assert!(bytes.len() < 200);
+        assert_eq!(decompress_within(&bytes, 1 << 20).unwrap().len(), 1 << 20);
+        assert!(decompress_within(&bytes, (1 << 20) - 1).is_err());
+        assert!(decompress(&bytes[..bytes.len() - 1]).is_err());
+    }
 
     /// Drivers and executors of different builds must understand each other's probes, in order to report the version
     /// mismatch.

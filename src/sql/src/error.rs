@@ -1,6 +1,7 @@
 //! Translates errors of the SQL engine into planetree's errors, with the position in the query, the problem and a
 //! remedy.
 
+use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::sql::sqlparser::parser::ParserError;
 use planetree_base::error::Error;
@@ -59,6 +60,13 @@ pub(crate) fn from_engine_error(error: &DataFusionError, text: &str, known: &Kno
             format_args!("cannot read Parquet: {error}"),
             "check that the file is a complete Parquet file",
         ),
+        DataFusionError::ArrowError(error, _) if matches!(**error, ArrowError::ParquetError(_)) => {
+            Error::place(
+                QUERY,
+                format_args!("cannot read Parquet: {}", first_line(&error.to_string())),
+                "restore the file from a copy, or write it again",
+            )
+        }
         DataFusionError::Plan(problem) => planning(problem, span, text, known),
         DataFusionError::NotImplemented(problem) => {
             Error::place(QUERY, format_args!("not supported: {}", first_line(problem)), "rewrite the query")

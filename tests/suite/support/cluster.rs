@@ -10,13 +10,15 @@ use std::process::{Child, Stdio};
 
 /// A scheduler and its executors, which end with the test.
 pub struct Cluster {
-    _scheduler: Server,
+    scheduler: Server,
     pub executors: Vec<Child>,
     port: u16,
     folder: tempfile::TempDir,
     environment: Vec<(String, String)>,
     /// Options of the scheduler, the executors and the commands that use them, such as certificates.
     options: String,
+    /// The ports of each executor: results are fetched from the first, tasks are sent to the second.
+    ports: Vec<[u16; 2]>,
 }
 
 impl Cluster {
@@ -31,25 +33,35 @@ impl Cluster {
         let (port, folder) = (free_port(), room());
         let scheduler = command(folder.path(), &format!("--quiet scheduler --port {port} {options}"));
         let mut cluster = Cluster {
-            _scheduler: Server::start(scheduler, port),
+            scheduler: Server::start(scheduler, port),
             executors: Vec::new(),
             port,
             folder,
             environment: environment.to_vec(),
             options: options.to_owned(),
+            ports: Vec::new(),
         };
         (0..executors).for_each(|_| cluster.add_executor());
-        wait_for("registration of all executors", || cluster.registered() == executors);
+        cluster.wait_until_registered(executors);
         cluster
+    }
+
+    /// Waits until commands find a number of executors.
+    pub fn wait_until_registered(&self, executors: usize) {
+        wait_for("registration of all executors", || self.registered() == executors);
     }
 
     /// Starts an executor in a folder of its own.
     pub fn add_executor(&mut self) {
         let number = self.executors.len();
+        fs::create_dir_all(self.work_folder(number)).unwrap();
         let folder = self.folder.path().join(format!("executor{number}"));
-        fs::create_dir_all(folder.join("work")).unwrap();
-        let arguments =
-            format!("--quiet executor --scheduler 127.0.0.1:{} --threads 1 --work-dir work", self.port);
+        let port = free_port();
+        self.ports.push([port, port + 1]);
+        let arguments = format!(
+            "--quiet executor --scheduler 127.0.0.1:{} --port {port} --threads 1 --work-dir work",
+            self.port
+        );
         let mut command = command(&folder, &format!("{arguments} {}", self.options));
         command.envs(self.environment.iter().cloned());
         self.executors.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
@@ -75,7 +87,8 @@ impl Cluster {
         stages.map(|stage| stage.unwrap().file_name().to_string_lossy().parse().unwrap()).collect()
     }
 
-    fn work_folder(&self, executor: usize) -> PathBuf {
+    /// The folder in which an executor keeps results, which the executor need not have been started for yet.
+    pub fn work_folder(&self, executor: usize) -> PathBuf {
         self.folder.path().join(format!("executor{executor}/work"))
     }
 
@@ -91,6 +104,16 @@ impl Cluster {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The ports of the scheduler and of all executors that were started.
+    pub fn ports(&self) -> Vec<u16> {
+        std::iter::once(self.port).chain(self.ports.iter().flatten().copied()).collect()
+    }
+
+    /// The process ids of the scheduler and of all executors that were started.
+    pub fn processes(&self) -> Vec<u32> {
+        std::iter::once(self.scheduler.id()).chain(self.executors.iter().map(Child::id)).collect()
     }
 
     pub fn url(&self) -> String {

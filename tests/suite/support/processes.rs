@@ -87,6 +87,12 @@ impl Server {
         });
         server
     }
+
+    /// The process id.
+    #[cfg(feature = "cluster")]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Server {

@@ -2,6 +2,8 @@
 //! an error, survived with the right result, or one of the outcomes that must not occur. `make torture` runs many cases
 //! until a deadline and prints a table; `make test` runs a few of each kind. The cases follow from a seed.
 
+#[cfg(feature = "cluster")]
+mod clusters;
 mod damage;
 mod endpoints;
 mod memory;
@@ -11,8 +13,9 @@ mod system;
 use crate::support::*;
 use planetree::random::Stream;
 use std::fmt::Write;
+use std::io::{Read, Seek};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How a case ended.
@@ -97,6 +100,8 @@ impl Torture {
         system::inject(&mut self);
         races::inject(&mut self);
         endpoints::inject(&mut self);
+        #[cfg(feature = "cluster")]
+        clusters::inject(&mut self);
         memory::inject(&mut self);
         println!("{}", self.table());
         assert!(self.faults.is_empty(), "{}\n{}", self.table(), self.faults.join("\n"));
@@ -104,18 +109,35 @@ impl Torture {
     }
 }
 
-/// Runs the program with a time limit. A run that does not end has the exit code of a killed process.
+/// Runs the program with a time limit. A run that does not end is killed, and has the exit code of that. Time in which
+/// this process itself is paused does not count.
 pub(super) fn run_words(directory: &Path, words: &[&str], environment: &[(String, String)]) -> Ran {
-    let mut limited = Command::new("timeout");
-    let program = command(directory, "");
-    limited.current_dir(directory).args(["-s", "KILL", "60", BINARY]).args(words).stdin(Stdio::null());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
-    Ran::of(limited.envs(environment.iter().cloned()).output().unwrap())
+    const POLL: Duration = Duration::from_millis(2);
+    let outputs = [(); 2].map(|()| tempfile::tempfile().unwrap());
+    let [stdout, stderr] = outputs.each_ref().map(|file| file.try_clone().unwrap());
+    let mut child = command(directory, "")
+        .args(words)
+        .envs(environment.iter().cloned())
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let mut polls = 0..Duration::from_secs(60).as_millis() / POLL.as_millis();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if polls.next().is_none() => child.kill().unwrap(),
+            None => std::thread::sleep(POLL),
+        }
+    };
+    let [stdout, stderr] = outputs.map(|mut file| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    Ran::of(Output { status, stdout, stderr })
 }
 
 /// How a run ended, if any result is right.

@@ -24,6 +24,10 @@ use std::sync::Arc;
 const BUFFERED_BATCHES: usize = 2;
 /// Rows per batch: enough to amortise the transfer between threads, few enough to stay in the cache.
 const BATCH_ROWS: usize = 8192;
+/// Number of columns from which batches are as small as the session wants them if it has little memory. A sort holds at
+/// least one batch of each partition, and cannot spill less. Narrow batches keep their size, and with it the rounding of
+/// sums.
+const WIDE: usize = 32;
 
 /// Plan node that scans a source.
 pub(crate) type ScanExec = OperatorExec<Scan>;
@@ -106,7 +110,12 @@ impl Operator for Scan {
         self.limit.map_or(Ok(()), |limit| write!(f, ", fetch={limit}"))
     }
 
-    fn execute(&self, (): &(), partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        (): &(),
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), BUFFERED_BATCHES);
         let (sender, source) = (stream.tx(), self.source.clone());
@@ -114,7 +123,10 @@ impl Operator for Scan {
         let request = ScanRequest {
             columns: self.columns.clone(),
             schema: self.schema.clone(),
-            batch_rows: BATCH_ROWS,
+            batch_rows: match self.columns.len() {
+                ..WIDE => BATCH_ROWS,
+                WIDE.. => BATCH_ROWS.min(context.session_config().batch_size()),
+            },
         };
         let (rows, mut left) = (self.rows[partition], self.limit.unwrap_or(usize::MAX));
         stream.spawn_blocking(move || {
