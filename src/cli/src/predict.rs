@@ -68,7 +68,7 @@ pub(crate) struct PredictArguments {
     #[arg(long, value_name = "FILE")]
     start_scores: Option<String>,
 
-    /// Write the value of a model that was trained with --start-scores alone, as LightGBM's predict does
+    /// For a model trained with --start-scores: write its value without the start scores, as LightGBM's predict does
     #[arg(long, conflicts_with = "start_scores")]
     without_start_scores: bool,
 
@@ -148,15 +148,14 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let mut evaluated = None;
     let report = match (&cluster, exits) {
         (None, Some(rule)) => {
-            let begun = Instant::now();
             let pool = arguments.execution.threads.pool()?;
             let report = pool.install(|| predict_with_exits(&reader, &model, rule, &mut sink))?;
             evaluated = Some(report.evaluated);
             PredictReport {
                 rows: report.rows,
                 threads: pool.current_num_threads(),
-                load_seconds: 0.0,
-                predict_seconds: begun.elapsed().as_secs_f64(),
+                load_seconds: report.load.as_secs_f64(),
+                predict_seconds: report.score.as_secs_f64(),
                 warning: report.warning,
             }
         }

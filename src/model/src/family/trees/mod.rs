@@ -20,6 +20,7 @@ mod wins;
 pub(crate) use ensemble::KIND;
 pub use ensemble::{Combine, TreeEnsemble};
 pub use planes::BLOCK;
+pub(crate) use planes::Plane;
 pub(crate) use rows::tree_rows;
 pub(crate) use scorer::TreeScorer;
 pub use tree::{Branch, Node, Split, Tree};

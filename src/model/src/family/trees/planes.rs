@@ -19,7 +19,7 @@ pub const BLOCK: usize = 128;
 
 /// The codes of a block's rows. A code is the number of thresholds as an unsigned byte with its highest bit flipped,
 /// because vector instructions compare signed bytes.
-pub(super) type Plane = [i8; BLOCK];
+pub(crate) type Plane = [i8; BLOCK];
 
 /// Maximum number of thresholds per chunk. Counts are 0 to 254, and 255 stands for missing values.
 const CHUNK: usize = 254;
@@ -231,13 +231,13 @@ impl Thresholds {
 }
 
 /// Compares every threshold with every value. The inner loop is over the rows, and its counters are as wide as the
-/// values, so that compilers vectorise it.
+/// values and never checked for overflow, so that compilers vectorise it.
 #[inline(always)]
 fn linear_search(thresholds: &[f32], values: &[f32; BLOCK], codes: &mut Plane) {
     let mut counts = [0u32; BLOCK];
     for threshold in thresholds {
         for row in 0..BLOCK {
-            counts[row] += u32::from(values[row] > *threshold);
+            counts[row] = counts[row].wrapping_add(u32::from(values[row] > *threshold));
         }
     }
     for row in 0..BLOCK {
@@ -251,14 +251,14 @@ fn binary_search(table: &[f32; 256], values: &[f32; BLOCK], codes: &mut Plane) {
     let mut counts = [0u32; BLOCK];
     for threshold in table[15..].iter().step_by(16) {
         for row in 0..BLOCK {
-            counts[row] += 16 * u32::from(values[row] > *threshold);
+            counts[row] = counts[row].wrapping_add(u32::from(values[row] > *threshold) << 4);
         }
     }
     // No value is above the last entry of the table, so counts stay below its length.
     for half in [8, 4, 2, 1] {
         for row in 0..BLOCK {
-            let above = values[row] > table[(counts[row] + half - 1) as usize % 256];
-            counts[row] += half * u32::from(above);
+            let above = values[row] > table[counts[row].wrapping_add(half - 1) as usize % 256];
+            counts[row] = counts[row].wrapping_add(if above { half } else { 0 });
         }
     }
     for row in 0..BLOCK {

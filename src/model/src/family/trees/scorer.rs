@@ -10,8 +10,8 @@ use super::tree::Tree;
 use super::walk::{WalkTree, WalkTrees};
 use super::wins::win_rates;
 use crate::family::{Family, ModelFeature, PartScorer, RowValues, load_values};
-use arrow::array::Float32Array;
 use fearless_simd::{Level, dispatch};
+use std::ops::Range;
 
 /// Trees prepared for scoring many rows.
 #[derive(Debug)]
@@ -101,10 +101,46 @@ impl TreeScorer {
         }
     }
 
-    /// Adds the values of the trees to sums of earlier trees, in order. The base score is left out, and sums are not
-    /// divided by the number of trees.
-    pub(crate) fn add_to(&self, columns: &[Option<&Float32Array>], sums: &mut [f64]) {
-        self.score_rows(RowValues::Columns { columns, first: 0 }, SumStart::Earlier, sums);
+    /// Returns the number of planes per block of encoded rows.
+    pub(crate) fn planes(&self) -> usize {
+        self.planes.count()
+    }
+
+    /// Encodes the first `count` rows as one block. There is one entry of `planes` per plane.
+    pub(crate) fn encode(&self, rows: RowValues<'_>, count: usize, planes: &mut [Plane]) {
+        dispatch!(self.level, _ => self.planes.code(planes, |feature, values| {
+            rows.load(feature as usize, &mut values[..count]);
+        }));
+    }
+
+    /// Adds the values of some trees to sums of earlier trees, in order, for blocks of encoded rows. The base score is
+    /// left out, and sums are not divided by the number of trees.
+    pub(crate) fn add_encoded(&self, trees: Range<usize>, planes: &[Plane], sums: &mut [[f64; BLOCK]]) {
+        let (trees, count, at_a_time) = (&self.trees[trees], self.planes.count(), self.blocks_per_batch());
+        let mut registers = Registers::new();
+        let mut copied = vec![[0; BLOCK]; count];
+        for (batch, sums) in sums.chunks_mut(at_a_time).enumerate() {
+            let mut planes = &planes[batch * at_a_time * count..];
+            if at_a_time == 1 {
+                // Trees use planes in any order. Copying reads them from memory in order, which is faster.
+                copied.copy_from_slice(&planes[..count]);
+                planes = &copied;
+            }
+            dispatch!(self.level, _ => self.add_trees(trees, planes, &mut registers, sums));
+        }
+    }
+
+    /// Adds the values of all trees to sums of earlier trees, like [`TreeScorer::add_encoded`]. `load(block, feature,
+    /// values)` writes the values of a feature.
+    pub(crate) fn add_values(&self, load: impl Fn(usize, u32, &mut [f32; BLOCK]), sums: &mut [[f64; BLOCK]]) {
+        self.score_blocks(sums.as_flattened_mut(), SumStart::Earlier, |first, _, feature, values| {
+            load(first / BLOCK, feature, values);
+        });
+    }
+
+    /// Returns the number of blocks that are scored together.
+    fn blocks_per_batch(&self) -> usize {
+        if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH }
     }
 
     /// Scores few rows, one by one.
@@ -141,15 +177,13 @@ impl TreeScorer {
     }
 
     /// Scores every row separately.
-    fn score_rows(&self, rows: RowValues<'_>, start: SumStart, scores: &mut [f64]) {
-        if let Some(single) =
-            self.single.as_ref().filter(|_| start == SumStart::Base && scores.len() <= MAX_ROWS)
-        {
+    fn score_rows(&self, rows: RowValues<'_>, scores: &mut [f64]) {
+        if let Some(single) = self.single.as_ref().filter(|_| scores.len() <= MAX_ROWS) {
             return self.score_single_rows(single, rows, scores);
         }
         match rows {
             RowValues::Matrix { values: all, width } => {
-                self.score_blocks(scores, start, |first, count, feature, values| {
+                self.score_blocks(scores, SumStart::Base, |first, count, feature, values| {
                     for (row, value) in values[..count].iter_mut().enumerate() {
                         let index = (first + row) * width + feature as usize;
                         *value = all.get(index).copied().unwrap_or(f32::NAN);
@@ -157,7 +191,7 @@ impl TreeScorer {
                 });
             }
             RowValues::Columns { columns, first: skipped } => {
-                self.score_blocks(scores, start, |first, count, feature, values| {
+                self.score_blocks(scores, SumStart::Base, |first, count, feature, values| {
                     let first = skipped + first;
                     match columns.get(feature as usize).copied().flatten() {
                         Some(column) if first + count <= column.len() => {
@@ -186,7 +220,7 @@ impl TreeScorer {
             }
         }
         let rates = win_rates(&documents, width, |differences, probabilities| {
-            self.score_rows(RowValues::Matrix { values: differences, width }, SumStart::Base, probabilities);
+            self.score_rows(RowValues::Matrix { values: differences, width }, probabilities);
         });
         scores.copy_from_slice(&rates);
     }
@@ -199,7 +233,7 @@ impl TreeScorer {
         start: SumStart,
         mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK]),
     ) {
-        let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
+        let batch_blocks = self.blocks_per_batch();
         let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));
         let mut buffers = ScoreBuffers {
             planes: vec![[0; BLOCK]; blocks * self.planes.count()],
@@ -255,19 +289,32 @@ impl TreeScorer {
             bases[block] = base;
             sums[block] = if self.combine == Combine::Sum { base } else { [0.0; BLOCK] };
         }
-        for tree in &self.trees {
-            for block in 0..blocks {
-                let (planes, sums) = (&planes[block * count..][..count], &mut sums[block]);
-                match tree {
-                    PreparedTree::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
-                    PreparedTree::Walk(tree) => self.walk.add_values(tree, planes, sums),
-                }
-            }
-        }
+        self.add_trees(&self.trees, planes, registers, &mut sums[..blocks]);
         if self.combine != Combine::Sum && start == SumStart::Base {
             let trees = self.trees.len().max(1) as f64;
             for (sums, base) in sums.iter_mut().zip(bases) {
                 sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = *base + *sum / trees);
+            }
+        }
+    }
+
+    /// Adds the values of trees to the sums of blocks.
+    #[inline(always)]
+    fn add_trees(
+        &self,
+        trees: &[PreparedTree],
+        planes: &[Plane],
+        registers: &mut Registers,
+        sums: &mut [[f64; BLOCK]],
+    ) {
+        let count = self.planes.count();
+        for tree in trees {
+            for (block, sums) in sums.iter_mut().enumerate() {
+                let planes = &planes[block * count..][..count];
+                match tree {
+                    PreparedTree::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
+                    PreparedTree::Walk(tree) => self.walk.add_values(tree, planes, sums),
+                }
             }
         }
     }
@@ -276,7 +323,7 @@ impl TreeScorer {
 impl PartScorer for TreeScorer {
     fn score(&self, rows: RowValues<'_>, values: &mut [f64]) {
         match self.combine {
-            Combine::Sum | Combine::Mean => self.score_rows(rows, SumStart::Base, values),
+            Combine::Sum | Combine::Mean => self.score_rows(rows, values),
             Combine::Wins => self.score_by_wins(rows, values),
         }
     }

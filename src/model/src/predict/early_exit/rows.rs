@@ -1,69 +1,15 @@
 //! Scores documents from exit to exit.
 
+use super::blocks::close_gaps;
 use super::rule::{EarlyExit, ExitScope, lowest};
-use crate::cost::TreeCosts;
-use crate::family::trees::TreeScorer;
-use crate::family::{Family, ModelFeature};
-use crate::model::{Combine, Model, TreeEnsemble};
-use arrow::array::{Array, Float32Array, UInt32Array};
-use arrow::compute::take;
-use fearless_simd::Level;
-use planetree_base::error::{Error, Result};
+use super::scorer::{ExitScorer, KeptValues};
+use crate::family::RowValues;
+use crate::family::trees::BLOCK;
+use crate::model::Combine;
+use planetree_base::error::Result;
+use planetree_base::storage::interrupt;
 use rayon::prelude::*;
-
-/// A model prepared for scoring with early exits: its trees, divided into segments that end with an exit.
-#[derive(Debug)]
-pub struct ExitScorer {
-    rule: EarlyExit,
-    combine: Combine,
-    base_score: f64,
-    base_feature: Option<(usize, f32)>,
-    segments: Vec<Segment>,
-}
-
-/// Trees between two exits.
-#[derive(Debug)]
-struct Segment {
-    scorer: TreeScorer,
-    /// Features that the trees use.
-    features: Vec<usize>,
-    /// Number of trees of this and all earlier segments.
-    end: u32,
-}
-
-impl ExitScorer {
-    /// Prepares a model, which must be a single ensemble of trees that score documents one by one.
-    pub fn new(model: &Model, rule: EarlyExit) -> Result<Self> {
-        rule.check()?;
-        let ensemble = TreeCosts::ensemble(model)?;
-        let chunks = ensemble.trees.chunks(rule.every as usize).scan(0, |end, trees| {
-            *end += trees.len() as u32;
-            let part =
-                TreeEnsemble { trees: trees.to_vec(), base_score: 0.0, base_feature: None, ..*ensemble };
-            Some((part, *end))
-        });
-        let segments = chunks.map(|(part, end)| Segment {
-            scorer: TreeScorer::new(&part, &model.features, Level::new()),
-            features: part.used_features().into_iter().map(|feature| feature as usize).collect(),
-            end,
-        });
-        let fill = |feature: &ModelFeature| feature.fill.unwrap_or(0.0);
-        Ok(ExitScorer {
-            rule,
-            combine: ensemble.combine,
-            base_score: ensemble.base_score,
-            base_feature: ensemble
-                .base_feature
-                .map(|feature| (feature as usize, model.features.get(feature as usize).map_or(0.0, fill))),
-            segments: segments.collect(),
-        })
-    }
-
-    /// Returns when documents exit.
-    pub fn rule(&self) -> EarlyExit {
-        self.rule
-    }
-}
+use std::ops::Range;
 
 /// Documents while they are scored. Several groups of whole queries are compared if the exits are pooled.
 pub struct ExitRows<'a> {
@@ -75,7 +21,10 @@ pub struct ExitRows<'a> {
 
 /// The documents of some queries.
 pub(super) struct ExitGroup {
-    columns: Vec<Option<Float32Array>>,
+    /// Values of the documents that have not exited.
+    kept: KeptValues,
+    /// The document of each slot of the kept values, or [`NOBODY`]. Documents are in no particular order after an exit.
+    slots: Vec<u32>,
     /// Rows at which queries begin, followed by the number of rows.
     bounds: Vec<usize>,
     bases: Vec<f64>,
@@ -83,55 +32,58 @@ pub(super) struct ExitGroup {
     sums: Vec<f64>,
     /// Number of trees that were evaluated for each document.
     trees: Vec<u32>,
-    /// Documents that have not exited, in ascending order.
-    active: Vec<u32>,
+    /// Whether each document has exited.
+    has_exited: Vec<bool>,
 }
 
+/// A slot without a document.
+const NOBODY: u32 = u32::MAX;
+
 impl ExitGroup {
-    /// Prepares documents. `columns` has one entry per feature of the model.
-    pub(super) fn new(scorer: &ExitScorer, columns: Vec<Option<Float32Array>>, bounds: Vec<usize>) -> Self {
+    /// Creates a group of queries, without the values of their documents.
+    pub(super) fn new(scorer: &ExitScorer, bounds: Vec<usize>) -> Self {
         let rows = bounds.last().copied().unwrap_or(0);
-        let mut bases = vec![scorer.base_score; rows];
+        ExitGroup {
+            kept: scorer.empty(rows),
+            slots: Vec::with_capacity(rows.next_multiple_of(BLOCK)),
+            bounds,
+            bases: vec![scorer.base_score; rows],
+            sums: vec![0.0; rows],
+            trees: vec![0; rows],
+            has_exited: vec![false; rows],
+        }
+    }
+
+    /// Adds the values of `count` documents, the first of which is `first`.
+    pub(super) fn append(&mut self, scorer: &ExitScorer, first: usize, count: usize, values: RowValues<'_>) {
+        for start in (0..count).step_by(BLOCK) {
+            let rows = BLOCK.min(count - start);
+            scorer.append(&mut self.kept, values.skip(start), rows);
+            let row = first + start;
+            self.slots.extend(row as u32..(row + rows) as u32);
+            self.slots.resize(self.slots.len() + BLOCK - rows, NOBODY);
+        }
         if let Some((feature, fill)) = scorer.base_feature {
-            let column = columns.get(feature).and_then(Option::as_ref);
-            for (row, base) in bases.iter_mut().enumerate() {
-                let value = column.filter(|column| column.is_valid(row)).map(|column| column.value(row));
-                *base += f64::from(value.filter(|value| !value.is_nan()).unwrap_or(fill));
+            for (row, base) in self.bases[first..first + count].iter_mut().enumerate() {
+                let value = values.value(row, feature);
+                *base += f64::from(if value.is_nan() { fill } else { value });
             }
         }
-        ExitGroup {
-            sums: if scorer.combine == Combine::Sum { bases.clone() } else { vec![0.0; rows] },
-            bases,
-            columns,
-            bounds,
-            trees: vec![0; rows],
-            active: (0..rows as u32).collect(),
+        if scorer.combine == Combine::Sum {
+            self.sums[first..first + count].copy_from_slice(&self.bases[first..first + count]);
         }
     }
 
     /// Evaluates the trees of a segment for all documents that have not exited.
-    fn evaluate(&mut self, segment: &Segment) -> Result<()> {
-        let rows = UInt32Array::from(self.active.clone());
-        let is_whole = self.active.len() == self.sums.len();
-        let mut columns: Vec<Option<Float32Array>> = vec![None; self.columns.len()];
-        for feature in &segment.features {
-            columns[*feature] = match self.columns.get(*feature).and_then(Option::as_ref) {
-                Some(column) if is_whole => Some(column.clone()),
-                Some(column) => {
-                    let taken = take(column, &rows, None)
-                        .map_err(|error| Error::bug("early exit", &error).caused_by(error))?;
-                    Some(Float32Array::from(taken.to_data()))
-                }
-                None => None,
-            };
+    fn evaluate(&mut self, scorer: &ExitScorer, segment: usize) {
+        let mut sums = vec![[0.0; BLOCK]; self.slots.len().div_ceil(BLOCK)];
+        for (sum, row) in sums.as_flattened_mut().iter_mut().zip(&self.slots) {
+            *sum = self.sums.get(*row as usize).copied().unwrap_or(0.0); // nobody has no sum
         }
-        let columns: Vec<Option<&Float32Array>> = columns.iter().map(Option::as_ref).collect();
-        let mut sums: Vec<f64> = self.active.iter().map(|row| self.sums[*row as usize]).collect();
-        segment.scorer.add_to(&columns, &mut sums);
-        for (row, sum) in self.active.iter().zip(sums) {
-            (self.sums[*row as usize], self.trees[*row as usize]) = (sum, segment.end);
+        scorer.add(segment, &self.kept, &mut sums);
+        for (sum, row) in sums.as_flattened().iter().zip(&self.slots).filter(|(_, row)| **row != NOBODY) {
+            (self.sums[*row as usize], self.trees[*row as usize]) = (*sum, scorer.ends[segment]);
         }
-        Ok(())
     }
 
     fn score(&self, combine: Combine, row: usize) -> f64 {
@@ -143,22 +95,32 @@ impl ExitGroup {
         }
     }
 
+    /// Returns the documents among `rows` that have not exited, with their scores.
+    fn active(&self, combine: Combine, rows: Range<usize>) -> impl Iterator<Item = (f64, u32)> {
+        rows.filter(|row| !self.has_exited[*row]).map(move |row| (self.score(combine, row), row as u32))
+    }
+
     /// Lets the lowest documents of each query exit.
     fn exit_by_query(&mut self, combine: Combine, rule: &EarlyExit) {
-        let mut active = std::mem::take(&mut self.active).into_iter().peekable();
-        let mut left = Vec::new();
-        for query in self.bounds.windows(2) {
-            let mut documents = Vec::new();
-            while let Some(row) = active.next_if(|row| (*row as usize) < query[1]) {
-                documents.push((self.score(combine, row as usize), row));
-            }
-            let exits = rule.count(documents.len(), query[1] - query[0]);
-            lowest(&mut documents, exits);
-            let mut rows: Vec<u32> = documents[exits..].iter().map(|(_, row)| *row).collect();
-            rows.sort_unstable();
-            left.extend(rows);
+        let mut documents = Vec::new();
+        for query in 0..self.bounds.len().saturating_sub(1) {
+            let rows = self.bounds[query]..self.bounds[query + 1];
+            let all = rows.len();
+            documents.clear();
+            documents.extend(self.active(combine, rows));
+            let exits = rule.count(documents.len(), all);
+            lowest(&mut documents, exits).iter().for_each(|(_, row)| self.has_exited[*row as usize] = true);
         }
-        self.active = left;
+    }
+
+    /// Forgets the values of documents that have exited.
+    fn compact(&mut self) {
+        let has_exited = &self.has_exited;
+        let moves = close_gaps(&mut self.slots, |row| row == NOBODY || has_exited[row as usize]);
+        match &mut self.kept {
+            KeptValues::Codes(codes) => codes.compact(&moves, self.slots.len()),
+            KeptValues::Values(values) => values.compact(&moves, self.slots.len()),
+        }
     }
 }
 
@@ -169,8 +131,12 @@ impl<'a> ExitRows<'a> {
 
     /// Evaluates the trees up to the next exit. Returns `false` if there are none left.
     pub fn advance(&mut self) -> Result<bool> {
-        let Some(segment) = self.scorer.segments.get(self.segments) else { return Ok(false) };
-        self.groups.par_iter_mut().try_for_each(|group| group.evaluate(segment))?;
+        interrupt::check()?;
+        let (scorer, segment) = (self.scorer, self.segments);
+        if segment == scorer.ends.len() {
+            return Ok(false);
+        }
+        self.groups.par_iter_mut().for_each(|group| group.evaluate(scorer, segment));
         self.segments += 1;
         Ok(true)
     }
@@ -178,25 +144,27 @@ impl<'a> ExitRows<'a> {
     /// Lets documents exit, unless all trees were evaluated.
     pub fn exit(&mut self) {
         let (rule, combine) = (self.scorer.rule, self.scorer.combine);
-        if self.segments == self.scorer.segments.len() {
+        if self.segments == self.scorer.ends.len() {
             return;
         }
-        if rule.scope == ExitScope::Query {
-            self.groups.par_iter_mut().for_each(|group| group.exit_by_query(combine, &rule));
-            return;
+        match rule.scope {
+            ExitScope::Query => {
+                self.groups.par_iter_mut().for_each(|group| group.exit_by_query(combine, &rule))
+            }
+            ExitScope::Pooled => {
+                let mut documents: Vec<(f64, (usize, u32))> = Vec::with_capacity(self.left());
+                for (number, group) in self.groups.iter().enumerate() {
+                    let rows = group.active(combine, 0..group.sums.len());
+                    documents.extend(rows.map(|(score, row)| (score, (number, row))));
+                }
+                let all = self.groups.iter().map(|group| group.sums.len()).sum();
+                let exits = rule.count(documents.len(), all);
+                for (_, (number, row)) in lowest(&mut documents, exits) {
+                    self.groups[*number].has_exited[*row as usize] = true;
+                }
+            }
         }
-        let mut documents: Vec<(f64, (usize, u32))> = Vec::new();
-        for (number, group) in self.groups.iter().enumerate() {
-            let rows = group.active.iter().map(|row| (group.score(combine, *row as usize), (number, *row)));
-            documents.extend(rows);
-        }
-        let all = self.groups.iter().map(|group| group.sums.len()).sum();
-        let exits = rule.count(documents.len(), all);
-        lowest(&mut documents, exits);
-        let mut left: Vec<(usize, u32)> = documents[exits..].iter().map(|(_, place)| *place).collect();
-        left.sort_unstable();
-        self.groups.iter_mut().for_each(|group| group.active.clear());
-        left.into_iter().for_each(|(number, row)| self.groups[number].active.push(row));
+        self.groups.par_iter_mut().for_each(ExitGroup::compact);
     }
 
     /// Evaluates all trees, with exits.
@@ -209,12 +177,13 @@ impl<'a> ExitRows<'a> {
 
     /// Returns the number of trees so far.
     pub fn trees(&self) -> u32 {
-        self.segments.checked_sub(1).map_or(0, |last| self.scorer.segments[last].end)
+        self.segments.checked_sub(1).map_or(0, |last| self.scorer.ends[last])
     }
 
     /// Returns the number of documents that have not exited.
     pub fn left(&self) -> usize {
-        self.groups.iter().map(|group| group.active.len()).sum()
+        let of_group = |group: &ExitGroup| group.slots.iter().filter(|row| **row != NOBODY).count();
+        self.groups.iter().map(of_group).sum()
     }
 
     /// Returns the scores of the documents of each group.

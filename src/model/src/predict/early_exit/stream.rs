@@ -1,16 +1,18 @@
 //! Scores a dataset with early exits.
 
-use super::rows::{ExitGroup, ExitRows, ExitScorer};
+use super::rows::{ExitGroup, ExitRows};
 use super::rule::{EarlyExit, ExitScope};
+use super::scorer::ExitScorer;
+use crate::family::RowValues;
 use crate::model::Model;
 use crate::predict::group::{
-    GroupPredictor, PredictedGroup, check_finite, query_bounds, ranked_rows, row_identity,
+    BATCH_VALUES, GroupPredictor, PredictedGroup, check_finite, query_bounds, ranked_rows, row_identity,
 };
-use arrow::array::{Array, Float32Array};
-use arrow::compute::concat;
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_data::dataset::{DatasetReader, GroupId, unexpected_columns};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Summary of scoring with early exits.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,12 +21,16 @@ pub struct ExitReport {
     pub rows: u64,
     /// Number of trees that were evaluated, over all rows.
     pub evaluated: u64,
+    /// Time spent reading and decoding rows, and ranking them.
+    pub load: Duration,
+    /// Time spent scoring.
+    pub score: Duration,
     /// A warning about features or categories that the dataset or the model lacks.
     pub warning: Option<String>,
 }
 
-/// Scores a dataset and passes the row groups to `sink` in row order. If exits are pooled, the features that the model
-/// uses are held in memory for all rows; otherwise for as many row groups as there are threads.
+/// Scores a dataset and passes the row groups to `sink` in row order. If exits are pooled, the encoded features that the
+/// model uses are held in memory for all rows; otherwise for as many row groups as there are threads.
 pub fn predict_with_exits(
     reader: &DatasetReader,
     model: &Model,
@@ -33,21 +39,32 @@ pub fn predict_with_exits(
 ) -> Result<ExitReport> {
     let scorer = ExitScorer::new(model, rule)?;
     let predictor = GroupPredictor::new(model, reader)?;
-    let mut report = ExitReport { rows: 0, evaluated: 0, warning: predictor.warning() };
+    let (load, score) = (Duration::ZERO, Duration::ZERO);
+    let mut report = ExitReport { rows: 0, evaluated: 0, load, score, warning: predictor.warning() };
     let ids: Vec<GroupId> = reader.groups().into_iter().collect();
     let at_a_time = match rule.scope {
         ExitScope::Pooled => ids.len(),
         ExitScope::Query => rayon::current_num_threads(),
     };
     for ids in ids.chunks(at_a_time.max(1)) {
-        let mut rows = ExitRows::load(reader, &predictor, &scorer, ids)?;
+        let begun = Instant::now();
+        let (mut rows, encoding) = ExitRows::load_timed(reader, &predictor, &scorer, ids)?;
+        let loaded = Instant::now();
         rows.finish()?;
+        report.score += encoding + loaded.elapsed();
         report.evaluated += rows.evaluated().map(u64::from).sum::<u64>();
-        for (id, scores) in ids.iter().zip(rows.scores()) {
+        let scored = Instant::now();
+        let predicted = |(id, scores): (&GroupId, Vec<f64>)| {
             let group = reader.open_group(*id)?;
             check_finite(reader, &group, &scores)?;
-            report.rows += scores.len() as u64;
-            sink(ranked_rows(reader, &row_identity(reader, &group)?, scores)?)?;
+            ranked_rows(reader, &row_identity(reader, &group)?, scores)
+        };
+        let predicted: Vec<PredictedGroup> =
+            ids.par_iter().zip(rows.scores()).map(predicted).collect::<Result<_>>()?;
+        report.load += (loaded - begun).saturating_sub(encoding) + scored.elapsed();
+        for group in predicted {
+            report.rows += group.scores.len() as u64;
+            sink(group)?;
         }
     }
     Ok(report)
@@ -61,30 +78,35 @@ impl<'a> ExitRows<'a> {
         scorer: &'a ExitScorer,
         ids: &[GroupId],
     ) -> Result<Self> {
+        Ok(Self::load_timed(reader, predictor, scorer, ids)?.0)
+    }
+
+    /// Reads row groups of a dataset. Also returns the time spent encoding values, averaged over all threads.
+    fn load_timed(
+        reader: &DatasetReader,
+        predictor: &GroupPredictor,
+        scorer: &'a ExitScorer,
+        ids: &[GroupId],
+    ) -> Result<(Self, Duration)> {
+        let encoding = AtomicU64::new(0);
         let load = |id: &GroupId| {
             let group = reader.open_group(*id)?;
-            let mut batches: Vec<Vec<Option<Float32Array>>> = Vec::new();
-            predictor.each_batch(reader, &group, usize::MAX, &mut |_, _, columns| {
-                batches.push(columns.iter().map(|column| column.cloned()).collect());
+            let mut rows = ExitGroup::new(scorer, query_bounds(reader, &group)?);
+            let mut loaded = 0;
+            predictor.each_batch(reader, &group, BATCH_VALUES, &mut |first, count, columns| {
+                let begun = Instant::now();
+                rows.append(scorer, first, count, RowValues::Columns { columns, first: 0 });
+                loaded = first + count;
+                encoding.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
                 Ok(())
             })?;
-            let width = batches.first().map_or(0, Vec::len);
-            let columns = (0..width).map(|feature| {
-                let parts: Option<Vec<&dyn Array>> = batches
-                    .iter()
-                    .map(|batch| batch[feature].as_ref().map(|column| column as &dyn Array))
-                    .collect();
-                let Some(parts) = parts else { return Ok(None) };
-                let whole =
-                    concat(&parts).map_err(|error| Error::bug("early exit", &error).caused_by(error))?;
-                Ok(Some(Float32Array::from(whole.to_data())))
-            });
-            let columns: Vec<Option<Float32Array>> = columns.collect::<Result<_>>()?;
-            if columns.iter().flatten().any(|column| column.len() != group.rows()) {
+            if loaded != group.rows() {
                 return Err(unexpected_columns(reader.location()));
             }
-            Ok(ExitGroup::new(scorer, columns, query_bounds(reader, &group)?))
+            Ok(rows)
         };
-        Ok(ExitRows::new(scorer, ids.par_iter().map(load).collect::<Result<_>>()?))
+        let groups = ids.par_iter().map(load).collect::<Result<_>>()?;
+        let encoding = encoding.into_inner() / rayon::current_num_threads() as u64;
+        Ok((ExitRows::new(scorer, groups), Duration::from_nanos(encoding)))
     }
 }

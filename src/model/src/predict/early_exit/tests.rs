@@ -1,5 +1,6 @@
 use super::rows::ExitGroup;
 use super::*;
+use crate::family::RowValues;
 use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::Scorer;
 use arrow::array::Float32Array;
@@ -87,26 +88,44 @@ fn naively(model: &Model, rule: &EarlyExit, groups: &[Rows]) -> (Vec<f64>, Vec<u
     ((0..start).map(|row| by_trees[exits[row] as usize][row]).collect(), exits)
 }
 
+/// Loads rows batch by batch.
+fn loaded(scorer: &ExitScorer, rows: &Rows, batch: usize) -> ExitGroup {
+    let mut group = ExitGroup::new(scorer, rows.bounds.clone());
+    let count = rows.bounds[rows.bounds.len() - 1];
+    for first in (0..count).step_by(batch) {
+        let rows_left = batch.min(count - first);
+        let batch: Vec<Option<Float32Array>> =
+            rows.columns.iter().map(|column| column.as_ref().map(|it| it.slice(first, rows_left))).collect();
+        let columns: Vec<_> = batch.iter().map(Option::as_ref).collect();
+        group.append(scorer, first, rows_left, RowValues::Columns { columns: &columns, first: 0 });
+    }
+    group
+}
+
 #[test]
 fn exits_match_scoring_everything_and_looking_up() {
     let mut draw = Stream::new(&[11]);
     for case in 0..120 {
         let combine = if case % 2 == 0 { Combine::Sum } else { Combine::Mean };
         let model = model(combine, 1 + (draw.bits() % 12) as usize, &mut draw);
-        let groups: Vec<Rows> = (0..3).map(|_| rows((draw.bits() % 20) as usize, &mut draw)).collect();
+        let groups: Vec<Rows> = (0..3).map(|_| rows((draw.bits() % 100) as usize, &mut draw)).collect();
         let rule = EarlyExit {
             every: 1 + (draw.bits() % 5) as u32,
             percent: [0.0, 5.0, 20.0, 33.3, 60.0, 100.0][(draw.bits() % 6) as usize],
             scope: if draw.bits() & 1 == 0 { ExitScope::Pooled } else { ExitScope::Query },
             share: if draw.bits() & 1 == 0 { ExitShare::All } else { ExitShare::Remaining },
         };
-        let scorer = ExitScorer::new(&model, rule).unwrap();
-        let group = |rows: &Rows| ExitGroup::new(&scorer, rows.columns.clone(), rows.bounds.clone());
-        let mut exiting = ExitRows::new(&scorer, groups.iter().map(group).collect());
-        exiting.finish().unwrap();
         let (scores, trees) = naively(&model, &rule, &groups);
-        assert_eq!(exiting.scores().concat(), scores, "{rule:?}");
-        assert_eq!(exiting.evaluated().collect::<Vec<_>>(), trees, "{rule:?}");
+        let batch = 1 + (draw.bits() % 200) as usize;
+        // With values encoded once, and by every segment.
+        for planes in [4, 0] {
+            let scorer = ExitScorer::with_planes(&model, rule, planes).unwrap();
+            let mut exiting =
+                ExitRows::new(&scorer, groups.iter().map(|rows| loaded(&scorer, rows, batch)).collect());
+            exiting.finish().unwrap();
+            assert_eq!(exiting.scores().concat(), scores, "{rule:?}");
+            assert_eq!(exiting.evaluated().collect::<Vec<_>>(), trees, "{rule:?}");
+        }
         if rule.percent == 0.0 {
             let plain = groups.iter().flat_map(|rows| scores_with(&model, usize::MAX, rows));
             assert_eq!(scores, plain.collect::<Vec<_>>());
