@@ -49,6 +49,11 @@ impl Frontier {
         self.ready.push(ready);
     }
 
+    /// Returns whether the tree has as many leaves as it may have, so that no other node is split.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self.order, Order::BestFirst { leaves } if self.leaves >= leaves)
+    }
+
     /// Removes and returns the nodes to split now. The result is empty when the tree is complete.
     pub(super) fn next(&mut self) -> Vec<Ready> {
         let batch = match self.order {
@@ -65,5 +70,31 @@ impl Frontier {
         };
         self.leaves += batch.iter().map(Ready::added_leaves).sum::<u32>();
         batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bins::MissingBranch;
+
+    fn ready(node: NodeId, gain: f64, missing: MissingBranch) -> Ready {
+        let split = FoundSplit { feature: 0, code: 0, threshold: 0.0, missing_code: Some(1), missing, gain };
+        Ready { node, split }
+    }
+
+    #[test]
+    fn a_tree_with_all_its_leaves_is_full() {
+        let mut frontier = Frontier::new(Order::BestFirst { leaves: 4 });
+        frontier.push(ready(0, 1.0, MissingBranch::Middle));
+        assert_eq!(frontier.next()[0].node, 0);
+        assert!(!frontier.is_full(), "one of three leaves may still have two children");
+        frontier.push(ready(1, 3.0, MissingBranch::Middle));
+        frontier.push(ready(2, 2.0, MissingBranch::Right));
+        assert_eq!(frontier.next()[0].node, 2, "three children are too many");
+        assert!(frontier.is_full() && frontier.next().is_empty());
+        let mut levels = Frontier::new(Order::Levels);
+        levels.push(ready(0, 1.0, MissingBranch::Right));
+        assert!(levels.next().len() == 1 && !levels.is_full());
     }
 }

@@ -82,7 +82,8 @@ impl TreeGrowth<'_> {
         let node = self.nodes.len();
         let sums = total.sums(self.context.rules.scale.count_bits);
         self.nodes.push(GrownNode { depth, sums, split: None });
-        OpenNode { node, total, wanted: depth < self.limits.depth && self.context.rules.may_split(sums) }
+        let has_room = depth < self.limits.depth && !self.frontier.is_full();
+        OpenNode { node, total, wanted: has_room && self.context.rules.may_split(sums) }
     }
 
     /// Adds the children of a split, given the sums over their rows.

@@ -250,10 +250,23 @@ fn marginalise<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -
 }
 
 impl<C: Cell> NodeHistogram<C> {
-    /// Subtracts the histogram of `other`, whose rows must be a subset of this node's rows.
-    pub fn subtract(&mut self, other: &NodeHistogram<C>) {
-        self.groups.par_iter_mut().zip(&other.groups).for_each(|(mine, theirs)| {
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.subtract(*theirs));
+    /// Subtracts histograms of disjoint subsets of this node's rows: those of its children but one.
+    pub fn subtract(&mut self, others: &[NodeHistogram<C>]) {
+        self.groups.par_iter_mut().enumerate().for_each(|(group, mine)| match others {
+            // Two at a time, so that the cells of the node are read and written once.
+            [one, other] => {
+                let theirs = one.groups[group].iter().zip(&other.groups[group]);
+                mine.iter_mut().zip(theirs).for_each(|(mine, (one, other))| {
+                    mine.subtract(*one);
+                    mine.subtract(*other);
+                });
+            }
+            _ => {
+                for other in others {
+                    let theirs = &other.groups[group];
+                    mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.subtract(*theirs));
+                }
+            }
         });
     }
 

@@ -188,7 +188,7 @@ impl<C: Cell> HistogramPlan<C> {
             HistogramPlan::Given(node, histogram) => vec![(node, histogram)],
             HistogramPlan::Built(nodes) => nodes.into_iter().zip(built).collect(),
             HistogramPlan::Subtracted(nodes, mut parent) => {
-                built.iter().for_each(|built| parent.subtract(built));
+                parent.subtract(&built);
                 built.push(parent);
                 let mut all: Vec<_> = nodes.into_iter().zip(built).collect();
                 all.sort_by_key(|(open, _)| open.node);

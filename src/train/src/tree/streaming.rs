@@ -27,7 +27,7 @@ use super::streaming_cuts::{CandidateCut, choose};
 use super::streaming_values::{ValueSearch, ValueSums};
 use super::streaming_worker::{NodeHistograms, WorkerHistogram, WorkerRows};
 use super::workers::WorkerBounds;
-use crate::bins::{FeatureBins, MissingBranch};
+use crate::bins::MissingBranch;
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use rayon::prelude::*;
@@ -163,20 +163,21 @@ impl StreamingRules {
         let rules = &context.rules;
         let total = open.total.sums(rules.scale.count_bits).count;
         let mut best: Option<FoundSplit> = None;
-        self.each_cut(context, open, feature, histogram, |cut| {
-            if best.is_some_and(|best| cut.split.gain <= best.gain) {
+        self.each_cut(context, open, histogram, |cut| {
+            if best.is_some_and(|best| cut.gain <= best.gain) {
                 return;
             }
+            let split = self.split_of(context, feature, &cut);
             let missing = histogram.missing.count;
-            let values = rows_up_to(cut.split.code);
-            let (left, middle) = match cut.split.missing {
+            let values = rows_up_to(split.code);
+            let (left, middle) = match split.missing {
                 MissingBranch::Left => (values + missing, None),
                 MissingBranch::Right | MissingBranch::Unseen => (values, None),
                 MissingBranch::Middle => (values, Some(missing)),
             };
             let right = total - left - middle.unwrap_or(0);
             if left.min(right).min(middle.unwrap_or(left)) >= rules.min_data.max(1) {
-                best = Some(cut.split);
+                best = Some(split);
             }
         });
         best
@@ -188,12 +189,10 @@ impl StreamingRules {
         &self,
         context: &GrowContext<'_>,
         open: &OpenNode<C>,
-        feature: u32,
         histogram: &WorkerHistogram,
-        mut take: impl FnMut(CandidateCut),
+        mut take: impl FnMut(ScoredCut),
     ) {
         let rules = &context.rules;
-        let bins = &context.data.binning.features[feature as usize];
         let real = |sums: GradientSums| {
             (sums.gradient as f64 / rules.scale.gradient, sums.weight as f64 / rules.scale.weight)
         };
@@ -231,19 +230,33 @@ impl StreamingRules {
                 }
                 let score = rules.score_of(sum, count) + rules.score_of(right_sum, right_count);
                 if score > least {
-                    let code = bins.code_up_to(value as f32);
-                    let threshold = self.threshold(bins, code, value);
-                    let (missing_code, gain) = (bins.missing_code, score + beside_them - before);
-                    let split = FoundSplit { feature, code, threshold, missing_code, missing: *branch, gain };
-                    take(CandidateCut { split, fewest, missing: histogram.missing });
+                    take(ScoredCut { value, missing: *branch, fewest, gain: score + beside_them - before });
                 }
             }
         }
     }
 
-    fn threshold(&self, bins: &FeatureBins, code: u32, value: f64) -> f32 {
-        if self.grouped { bins.cuts.get(code as usize).copied().unwrap_or(f32::MAX) } else { value as f32 }
+    /// Returns the split at a candidate. Finding its code takes much longer than scoring it.
+    fn split_of(&self, context: &GrowContext<'_>, feature: u32, cut: &ScoredCut) -> FoundSplit {
+        let bins = &context.data.binning.features[feature as usize];
+        let code = bins.code_up_to(cut.value as f32);
+        let threshold = match self.grouped {
+            true => bins.cuts.get(code as usize).copied().unwrap_or(f32::MAX),
+            false => cut.value as f32,
+        };
+        let (missing_code, missing, gain) = (bins.missing_code, cut.missing, cut.gain);
+        FoundSplit { feature, code, threshold, missing_code, missing, gain }
     }
+}
+
+/// A candidate with its score.
+struct ScoredCut {
+    value: f64,
+    /// Where missing values go.
+    missing: MissingBranch,
+    /// Approximate count of the smallest child, or weight if rows have weights.
+    fewest: f64,
+    gain: f64,
 }
 
 /// A search for the candidates of some nodes.
@@ -266,7 +279,10 @@ impl<C: Cell> NodeSearch<'_, C> {
             let mut cuts = Vec::new();
             for (feature, histogram) in features.iter().zip(of_node) {
                 if allowed[*feature as usize] {
-                    self.rules.each_cut(self.context, open, *feature, histogram, |cut| cuts.push(cut));
+                    self.rules.each_cut(self.context, open, histogram, |cut| {
+                        let split = self.rules.split_of(self.context, *feature, &cut);
+                        cuts.push(CandidateCut { split, fewest: cut.fewest, missing: histogram.missing });
+                    });
                 }
             }
             cuts

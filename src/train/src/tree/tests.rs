@@ -182,7 +182,7 @@ proptest! {
         let children = pool.install(|| builder.build(&sets, &[wanted(1, &left), wanted(2, &right)])).unwrap();
         assert_histogram(&data, &columns, &targets, &left, &children[0]);
         assert_histogram(&data, &columns, &targets, &right, &children[1]);
-        parent.subtract(&children[0]);
+        parent.subtract(&children[..1]);
         prop_assert!(parent.groups == children[1].groups);
     }
 
