@@ -18,15 +18,24 @@ pub(crate) async fn watched<T, P: Future<Output = Result<()>>>(
     request: impl Future<Output = Result<T>>,
     probe: impl Fn() -> P,
 ) -> Result<T> {
+    watched_at(INTERVAL, PROBE_TIMEOUT, request, probe).await
+}
+
+async fn watched_at<T, P: Future<Output = Result<()>>>(
+    interval: Duration,
+    patience: Duration,
+    request: impl Future<Output = Result<T>>,
+    probe: impl Fn() -> P,
+) -> Result<T> {
     let mut request = pin!(request);
     let mut failures = 0;
     loop {
-        if let Ok(outcome) = timeout(INTERVAL, &mut request).await {
+        if let Ok(outcome) = timeout(interval, &mut request).await {
             return outcome;
         }
         let answer = tokio::select! {
             outcome = &mut request => return outcome,
-            answer = timeout(PROBE_TIMEOUT, probe()) => answer,
+            answer = timeout(patience, probe()) => answer,
         };
         match answer {
             Ok(Ok(())) => failures = 0,
@@ -37,8 +46,7 @@ pub(crate) async fn watched<T, P: Future<Output = Result<()>>>(
                 }
             }
             Err(_) => {
-                let seconds = PROBE_TIMEOUT.as_secs();
-                let problem = format!("no executor answered within {seconds} s");
+                let problem = format!("no executor answered within {} s", patience.as_secs());
                 return Err(DataFusionError::Execution(problem));
             }
         }
@@ -51,37 +59,40 @@ mod tests {
     use std::cell::Cell;
     use std::future::pending;
 
+    const INTERVAL: Duration = Duration::from_millis(5);
+    const PATIENCE: Duration = Duration::from_secs(1);
+
     fn wait<F: Future>(future: F) -> F::Output {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.unwrap().block_on(future)
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
     }
 
-    async fn slow() -> Result<u32> {
-        tokio::time::sleep(Duration::from_secs(86_400)).await;
-        Ok(7)
+    fn failed() -> Result<()> {
+        Err(DataFusionError::Execution("refused".to_owned()))
     }
 
     #[test]
     fn a_long_request_ends_as_long_as_executors_answer() {
         let probes = Cell::new(0);
-        let outcome = wait(watched(slow(), || {
+        let request = async {
+            // Ends after some probes, every other of which is lost.
+            while probes.get() < 9 {
+                tokio::time::sleep(INTERVAL).await;
+            }
+            Ok(7)
+        };
+        let probe = || {
             probes.set(probes.get() + 1);
-            // Every other probe is lost.
-            let lost = probes.get() % 2 == 0;
-            async move { if lost { Err(DataFusionError::Execution("lost".to_owned())) } else { Ok(()) } }
-        }));
-        assert_eq!((outcome.unwrap(), probes.get()), (7, 8_639));
+            let is_lost = probes.get() % 2 == 0;
+            async move { if is_lost { failed() } else { Ok(()) } }
+        };
+        assert_eq!(wait(watched_at(INTERVAL, PATIENCE, request, probe)).unwrap(), 7);
     }
 
     #[test]
     fn a_request_fails_when_no_executor_answers() {
-        let outcome = wait(async {
-            let begun = tokio::time::Instant::now();
-            (watched(slow(), pending).await, begun.elapsed())
-        });
-        assert!(outcome.0.unwrap_err().to_string().contains("no executor answered within 20 s"));
-        assert_eq!(outcome.1.as_secs(), 30);
-        let refused = || async { Err(DataFusionError::Execution("refused".to_owned())) };
-        assert!(wait(watched(slow(), refused)).unwrap_err().to_string().contains("refused"));
+        let silent = wait(watched_at(INTERVAL, PATIENCE, pending::<Result<()>>(), pending));
+        assert!(silent.unwrap_err().to_string().contains("no executor answered within 1 s"));
+        let refused = wait(watched_at(INTERVAL, PATIENCE, pending::<Result<()>>(), || async { failed() }));
+        assert!(refused.unwrap_err().to_string().contains("refused"));
     }
 }

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "cluster")]
 pub mod cluster;
+#[cfg(feature = "cluster")]
+pub mod hostile;
 pub mod object_stores;
 pub mod pipelines;
 pub mod sql;

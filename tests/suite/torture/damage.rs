@@ -318,7 +318,8 @@ fn clean(room: &Path) {
 pub(super) fn inject(torture: &mut Torture) {
     let room = room();
     let part = make_files(room.path());
-    for kind in KINDS {
+    for (place, kind) in KINDS.iter().enumerate() {
+        torture.take_time_until(40.0 * (place + 1) as f64 / KINDS.len() as f64);
         let file = room.path().join(kind.file.replace("PART", &part));
         let intact = fs::read(&file).unwrap();
         let mut draw = torture.draw(kind.name);

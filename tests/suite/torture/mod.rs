@@ -38,6 +38,9 @@ pub(super) struct Torture {
     seed: u64,
     /// Number of cases of each kind.
     pub cases: usize,
+    begun: Instant,
+    seconds: u64,
+    /// When the kind at hand ends.
     until: Instant,
     kinds: Vec<(String, [u64; 5])>,
     faults: Vec<String>,
@@ -45,8 +48,14 @@ pub(super) struct Torture {
 
 impl Torture {
     fn new(seed: u64, cases: usize, seconds: u64) -> Self {
-        let until = Instant::now() + Duration::from_secs(seconds);
-        Torture { seed, cases, until, kinds: Vec::new(), faults: Vec::new() }
+        let begun = Instant::now();
+        Torture { seed, cases, begun, seconds, until: begun, kinds: Vec::new(), faults: Vec::new() }
+    }
+
+    /// Gives the next kind its part of the time, up to a share of all the time in percent. So a slow machine has fewer cases of
+    /// each kind, rather than none of the last ones.
+    pub(super) fn take_time_until(&mut self, percent: f64) {
+        self.until = self.begun + Duration::from_secs(self.seconds).mul_f64(percent / 100.0);
     }
 
     /// Random numbers for a kind of case.
@@ -98,10 +107,14 @@ impl Torture {
     fn run(mut self) {
         damage::inject(&mut self);
         system::inject(&mut self);
+        self.take_time_until(72.0);
         races::inject(&mut self);
+        self.take_time_until(82.0);
         endpoints::inject(&mut self);
+        self.take_time_until(90.0);
         #[cfg(feature = "cluster")]
         clusters::inject(&mut self);
+        self.take_time_until(100.0);
         memory::inject(&mut self);
         println!("{}", self.table());
         assert!(self.faults.is_empty(), "{}\n{}", self.table(), self.faults.join("\n"));
@@ -158,7 +171,7 @@ pub(super) fn ending(ran: &Ran) -> String {
 
 #[test]
 fn a_few_faults_of_each_kind_are_survived_or_refused() {
-    Torture::new(1, 6, 120).run();
+    Torture::new(1, 6, 300).run();
 }
 
 /// `make torture`. `TORTURE_SEED` selects the cases, `TORTURE_SECONDS` bounds the time.

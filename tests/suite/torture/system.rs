@@ -83,13 +83,15 @@ pub(super) fn inject(torture: &mut Torture) {
     }
     let room = room();
     make_files(room.path());
-    for (name, arguments) in COMMANDS {
+    for (place, (name, arguments)) in COMMANDS.into_iter().enumerate() {
         run_words(room.path(), &arguments.split(' ').collect::<Vec<_>>(), &[]).ok();
         let expected = output_of(room.path());
         assert!(expected.is_some(), "{arguments}");
         clean(room.path());
         let mut draw = torture.draw(name);
-        for (call, error) in CALLS {
+        for (number, (call, error)) in CALLS.into_iter().enumerate() {
+            let done = (place * CALLS.len() + number + 1) as f64 / (COMMANDS.len() * CALLS.len()) as f64;
+            torture.take_time_until(40.0 + 30.0 * done);
             traced(room.path(), &["-e", &format!("trace={call}")], arguments);
             clean(room.path());
             let calls = fs::read_to_string(room.path().join(".trace")).unwrap();
@@ -99,7 +101,7 @@ pub(super) fn inject(torture: &mut Torture) {
             }
             for _ in 0..torture.cases.div_ceil(6) {
                 if !torture.has_time() {
-                    return;
+                    break;
                 }
                 let when = 1 + draw.bits() % calls;
                 let is_kill = draw.bits().is_multiple_of(2);
