@@ -37,15 +37,13 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// Prepares a model. Returns an error if the model has groups of parts, if a part is a pairwise model, is normalised, or consists of trees that lack
-    /// the number of training rows per node (`cover`).
+    /// Prepares a model. Returns an error if the model has groups of parts, or if a part is a pairwise model, is
+    /// normalised, or consists of trees that lack the number of training rows per node (`cover`).
     pub fn new(model: &Model) -> Result<Self> {
         if let Some(coupling) = model.coupling() {
             return Err(Error::usage(
-                format_args!(
-                    "cannot explain scores: {coupling}, so it is no sum of the features' contributions"
-                ),
-                "explain one of the models it was made of, or use `planetree describe --permutation`",
+                format_args!("cannot explain scores: {coupling}, so they are not sums of contributions"),
+                "use `planetree describe --permutation`; the models of a blend can be explained one by one",
             ));
         }
         let mut parts: Vec<Box<dyn PartExplainer>> = Vec::with_capacity(model.parts.len());

@@ -17,8 +17,8 @@
 //! - an *edge* leads from a node to one of its children. A row *follows* the edge if it takes this branch. The *share*
 //!   of the edge is the fraction of the node's training rows that followed it.
 //!
-//! `explainer.rs` explains rows, part by part: `trees.rs` explains trees, `linear.rs` linear functions and `net.rs` nets. `layout.rs`
-//! documents the method for trees and prepares them, and `quadrature.rs` computes the points of the numerical
+//! `explainer.rs` explains rows, part by part: `trees.rs` explains trees, `linear.rs` linear functions and `net.rs` nets.
+//! `layout.rs` documents the method for trees and prepares them, and `quadrature.rs` computes the points of the numerical
 //! integration. `stream.rs` explains a dataset, and `difference.rs` compares two rows.
 
 mod difference;

@@ -8,6 +8,8 @@
 //! another family, such code returns an error that names the part.
 
 mod feature;
+#[cfg(test)]
+mod fixtures;
 mod importance;
 pub mod linear;
 pub mod net;

@@ -33,6 +33,24 @@ fn round_0_is_the_start_model_alone() {
 }
 
 #[test]
+fn a_part_that_does_not_improve_the_start_model_is_left_out() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(26, 40), 1 << 20);
+    // Every query is ranked perfectly, so no round can be better.
+    let set = ["num_trees=80", "min_data_in_leaf=1", "learning_rate=0.3", "missing=zero"];
+    let start = train(&request(&data, "lambdamart", &set), &mut Silent).unwrap().model;
+    for preset in ["ranknet-net", "linear"] {
+        let set = ["metric=ndcg@10", "early_stopping_rounds=1"];
+        let request = TrainRequest { start: Some(start.clone()), ..request(&data, preset, &set) };
+        let outcome = train(&request.validate("valid", data.clone()), &mut Silent).unwrap();
+        assert_eq!(outcome.best.map(|best| best.round), Some(0), "{preset}");
+        let families =
+            |model: &Model| -> Vec<_> { model.parts.iter().map(|part| part.family.clone()).collect() };
+        assert!(families(&outcome.model) == families(&start), "{preset}");
+    }
+}
+
+#[test]
 fn restarts_of_a_class_are_compared_by_its_labels() {
     let room = tempfile::tempdir().unwrap();
     let data = dataset(room.path(), "data", &documents(23, 40), 1 << 20);

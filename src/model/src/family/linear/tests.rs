@@ -3,12 +3,11 @@
 use super::*;
 use crate::exchange::{ExportRequest, MODEL_FORMATS};
 use crate::explain::{Explainer, explain};
-use crate::family::{Family, RowValues};
-use crate::model::{Model, ModelFeature, Normalisation, Origin, Part, PartFamily};
+use crate::family::Family;
+use crate::family::fixtures::{assert_near, model_of, random_rows, rows_of, scores_in_all_ways};
+use crate::model::{Model, Normalisation, Part, PartFamily};
 use crate::predict::tests::stream::{dataset, model as tree_model};
 use crate::predict::{GroupPredictor, Scorer, scores_of};
-use arrow::array::Float32Array;
-use fearless_simd::Level;
 use planetree_base::random::Stream;
 use planetree_base::storage::Location;
 use planetree_data::ingest::InputFormat;
@@ -33,20 +32,7 @@ fn random_model(seed: u64, features: usize, normalisation: FeatureNormalisation)
         }
     };
     let terms = (0..features).map(term).collect();
-    let fill = |feature: usize| [None, Some(0.0), Some(-2.5)][feature % 3];
-    let feature =
-        |feature: usize| ModelFeature { fill: fill(feature), ..ModelFeature::new(format!("f{feature}")) };
-    Model {
-        intercept: 0.0,
-        parts: vec![Part::linear(LinearFunction::new(0.25, normalisation, terms))],
-        groups: Vec::new(),
-        features: (0..features).map(feature).collect(),
-        configuration: String::new(),
-        data: Vec::new(),
-        rounds: 1,
-        start_scores: None,
-        origin: Origin::default(),
-    }
+    model_of(Part::linear(LinearFunction::new(0.25, normalisation, terms)), features)
 }
 
 fn function(model: &Model) -> &LinearFunction {
@@ -54,17 +40,6 @@ fn function(model: &Model) -> &LinearFunction {
         PartFamily::Linear(function) => function,
         _ => panic!("the part is linear"),
     }
-}
-
-fn random_rows(seed: u64, rows: usize, width: usize) -> Vec<f32> {
-    let mut stream = Stream::new(&[seed, 4]);
-    let value = |_| match stream.bits() % 12 {
-        0 => f32::NAN,
-        1 => f32::INFINITY,
-        2 => -0.0,
-        bits => (bits as f32 - 6.0) * 1.75 + (stream.bits() % 3) as f32,
-    };
-    (0..rows * width).map(value).collect()
 }
 
 /// Normalises a feature of all documents of a query with the formulas of the documentation.
@@ -96,10 +71,6 @@ fn reference_scores(model: &Model, rows: &[f32]) -> Vec<f64> {
     scores
 }
 
-fn assert_near(one: f64, other: f64) {
-    assert!((one - other).abs() <= 1e-9 * (1.0 + one.abs()), "{one} is not {other}");
-}
-
 proptest! {
     #[test]
     fn scores_are_those_of_the_definition(
@@ -108,21 +79,10 @@ proptest! {
     ) {
         let model = random_model(seed, features, normalisation);
         let values = random_rows(seed, rows, features);
-        let scorer = Scorer::new(&model).unwrap();
-        let mut scores = vec![f64::NAN; rows];
-        scorer.score(&values, &mut scores);
-        for (score, expected) in scores.iter().zip(reference_scores(&model, &values)) {
-            assert_near(*score, expected);
+        let scores = scores_in_all_ways(&model, &values);
+        for (score, expected) in scores.into_iter().zip(reference_scores(&model, &values)) {
+            assert_near(score, expected);
         }
-        let columns: Vec<Float32Array> = (0..features)
-            .map(|feature| values.chunks(features).map(|row| Some(row[feature]).filter(|v| !v.is_nan())).collect())
-            .collect();
-        let mut by_column = vec![f64::NAN; rows];
-        scorer.score_columns(&columns.iter().map(Some).collect::<Vec<_>>(), &mut by_column);
-        prop_assert_eq!(&by_column, &scores);
-        let fallback = function(&model).scorer(&model.features, Level::baseline());
-        fallback.score(RowValues::Matrix { values: &values, width: features }, &mut by_column);
-        prop_assert_eq!(&by_column, &scores);
     }
 
     #[test]
@@ -213,13 +173,7 @@ fn invalid_functions_are_named() {
     }
     let mut read = LinearFunction::from_settings(valid.settings()).unwrap();
     assert!(read.fault(3).unwrap().contains("constants of 3 more features"));
-    let mut rows = Vec::new();
-    valid
-        .write_rows(&mut |some| {
-            rows.extend(some);
-            Ok(())
-        })
-        .unwrap();
+    let rows = rows_of(&valid);
     assert!(read.read_row(rows[1].clone()).unwrap_err().contains("out of order"));
     rows.iter().for_each(|row| read.read_row(row.clone()).unwrap());
     assert_eq!(read, valid);

@@ -42,6 +42,7 @@ impl Training<'_> {
                 _ => "the earlier stages",
             };
             observer.note(&match best.round {
+                0 if rounds == 1 => format!("{of_stage}{prefix}the first round is not better than {start}"),
                 0 => format!("{of_stage}{prefix}none of {rounds} rounds is better than {start}"),
                 round => format!("{of_stage}{prefix}the best round is {round} of {rounds}"),
             });
@@ -55,7 +56,8 @@ impl Training<'_> {
                 members.rewind(number, &mut part.family, last);
             }
         }
-        let is_empty = |part: &Part| part.family.trees().is_some_and(|ensemble| ensemble.trees.is_empty());
+        // Before its first round, a linear function or a net adds nothing to the scores that it starts from.
+        let is_empty = |part: &Part| part.family.trees().is_none_or(|ensemble| ensemble.trees.is_empty());
         if self.first_part > 0
             && self.file.is_none()
             && (last == 0 || is_without_splits)
