@@ -3,6 +3,7 @@ of the command, with underscores instead of hyphens."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import tempfile
@@ -57,6 +58,7 @@ def write_frame(data: Any, output: str, report: Any = None, **given: Any) -> dic
         # If the order is not known in advance, rows are grouped while they are read.
         options["sort_queries"] = query is None or not are_adjacent(query)
     count, query_count, features, fingerprint = _native.write_dataset(rows, output, options, report)
+    _release_memory()
     return {
         "dataset": output,
         "rows": count,
@@ -64,6 +66,14 @@ def write_frame(data: Any, output: str, report: Any = None, **given: Any) -> dic
         "features": len(features),
         "fingerprint": fingerprint,
     }
+
+
+def _release_memory() -> None:
+    """Returns freed memory to the system. glibc keeps what ended threads have freed, and training has threads of its own."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):  # another C library
+        pass
 
 
 class Workplace:

@@ -12,8 +12,8 @@ import numpy as np
 
 from ._errors import DataError, UsageError
 
-# Number of cells of a chunk.
-_CHUNK_CELLS = 1 << 22
+# Number of cells of a chunk. Several chunks are on their way at a time.
+_CHUNK_CELLS = 1 << 20
 _MOST_ROWS = 1 << 16
 
 # Names of columns with query ids, as `planetree convert` recognises them.
