@@ -220,13 +220,13 @@ fn tables_are_trained_on_directly() {
 fn unjudged_documents_are_dropped_labelled_or_refused() {
     let room = room();
     let at = room.path();
-    let rows = [("a", "1"), ("a", "-1"), ("b", "-1"), ("c", "0"), ("c", "-1"), ("c", "2")];
-    let text = |rows: &[(&str, &str)]| -> String {
-        let row = |(query, label): &(&str, &str)| format!("{label} qid:{query} 1:{} 2:1\n", query.len());
+    let rows = [("a", "1", 7), ("a", "-1", 2), ("b", "-1", 3), ("c", "0", 4), ("c", "-1", 5), ("c", "2", 6)];
+    let text = |rows: &[(&str, &str, i32)]| -> String {
+        let row = |(query, label, value): &(&str, &str, i32)| format!("{label} qid:{query} 1:{value} 2:1\n");
         rows.iter().map(row).collect()
     };
-    let judged: Vec<(&str, &str)> = rows.iter().copied().filter(|(_, label)| *label != "-1").collect();
-    let zeros = rows.map(|(query, label)| (query, if label == "-1" { "0" } else { label }));
+    let judged: Vec<_> = rows.iter().copied().filter(|(_, label, _)| *label != "-1").collect();
+    let zeros = rows.map(|(query, label, value)| (query, if label == "-1" { "0" } else { label }, value));
     for (name, text) in [("all", text(&rows)), ("judged", text(&judged)), ("zeros", text(&zeros))] {
         fs::write(at.join(format!("{name}.txt")), text).unwrap();
         run(at, &format!("convert {name}.txt --output {name}")).ok();

@@ -8,6 +8,7 @@ const CONVERT: &str =
     "for part in train vali test; do planetree convert sample_data/$part.txt --output $part; done";
 const NO_BUCKET: Treatment = NotRun("there is no such bucket");
 const FORMULA: Treatment = NotRun("a formula");
+const PART: Treatment = NotRun("a part of a pipeline");
 const BUILD: Treatment = NotRun("it builds the program");
 
 const SESSION: &str = "planetree train --data train --valid vali --model model.parquet --rounds rounds.parquet --set num_trees=100 && \
@@ -18,6 +19,7 @@ const PARTS: &str = "planetree cv --data train --folds 5 --set num_trees=1 --out
 /// The features and labels of MSLR.
 const MSLR: &str = "planetree sample --shape mslr --rows 3000 --output mslr && \
     for part in train vali test; do planetree convert mslr/$part.txt --output $part; done";
+const PIPELINE: Treatment = With("--dry-run", "the tests of pipelines run it");
 const FEW_TREES: &str = "more trees take long in a test";
 
 /// A test for each page.
@@ -29,7 +31,7 @@ macro_rules! pages {
         fn $name() {
             let room = room();
             let page = PAGES.iter().find(|page| page.path == $path).expect("it is in the list");
-            let (failures, _) = run_page(room.path(), page);
+            let failures = run_page(room.path(), page);
             assert!(failures.is_empty(), "{}", failures.join("\n\n"));
         })*
     };
@@ -58,6 +60,7 @@ pages! {
     building: "docs/building.md", [], [("cargo check", BUILD), ("cargo test", BUILD)];
     #[cfg(feature = "cluster")]
     cluster: "docs/cluster.md", [CONVERT], [
+        ("planetree train --data train", With("--set num_trees=3", FEW_TREES)),
         ("cargo install", BUILD),
         ("node", NotRun("several machines")),
         ("planetree scheduler", NotRun("it serves until it is stopped; the tests of the cluster start one")),
@@ -82,7 +85,7 @@ pages! {
     cost: "docs/cost.md", [CONVERT, "cp sample_data/costs.csv . && mkdir FOLD && cp sample_data/*.txt FOLD"], [
         ("feature,cost,group", File("short.csv", "planetree train --data train --costs short.csv --model short --num-trees 2")),
         ("[costs]", File("short.toml", "planetree train --data train --costs short.toml --model short --num-trees 2")),
-        ("planetree run", With("--dry-run", "the tests of pipelines run it")),
+        ("planetree run", PIPELINE),
     ];
     cv: "docs/cv.md", [
         CONVERT, PARTS, "cp -r train judgments",
@@ -112,7 +115,7 @@ pages! {
         "for part in S1 S2 S3 S4; do cp sample_data/train.txt MQ2008/$part.txt; done",
     ], [
         ("planetree train", With("--set num_trees=20", FEW_TREES)),
-        ("planetree run", With("--dry-run", "the tests of pipelines run it")),
+        ("planetree run", PIPELINE),
     ];
     linear: "docs/linear.md", [CONVERT], [
         ("score = ", FORMULA), ("sum over", FORMULA), ("svm_c *", FORMULA),
@@ -122,7 +125,7 @@ pages! {
         "planetree train --data train --model model.parquet --set num_trees=3",
         "planetree predict --model model.parquet --data test --output predictions.parquet",
     ], [];
-    missing: "docs/missing.md", [CONVERT], [];
+    missing: "docs/missing.md", [CONVERT], [("planetree run", PIPELINE)];
     models: "docs/models.md", [
         MSLR,
         "planetree train --preset rf --data train --model classes --set num_trees=3 --set target=ordinal",
@@ -131,7 +134,7 @@ pages! {
         CONVERT, SESSION,
         "cp rounds.parquet a.parquet; cp rounds.parquet b.parquet",
         "planetree train --preset rf-list --data train --model list --set num_trees=3 --strength strength.parquet",
-    ], [];
+    ], [("score = ", FORMULA), ("value of a group", FORMULA)];
     nets: "docs/nets.md", [CONVERT], [
         ("hidden unit", FORMULA),
         ("planetree train", With("--set num_trees=2", FEW_TREES)),
@@ -139,23 +142,20 @@ pages! {
     outputs: "docs/outputs.md", [], [];
     papers: "docs/papers.md", [
         "mkdir MQ2008 && for part in S1 S2 S3 S4; do cp sample_data/train.txt MQ2008/$part.txt; done",
-    ], [
-        ("planetree run", With("--dry-run", "the tests of pipelines run it")),
-        ("make papers", NotRun("hours of training")),
-    ];
+    ], [("planetree run", PIPELINE), ("make papers", NotRun("hours of training"))];
     performance: "docs/performance.md", [], [];
     pipelines: "docs/pipelines.md", [
         CONVERT,
         "printf '1 qid:1 1:1\\n0 qid:1 1:abc\\n' > train.txt",
         "printf '[step.train]\\nkind = \"convert\"\\ninput = \"train.txt\"\\n' > broken.toml",
-    ], [("[parameters]", NotRun("a part of a pipeline"))];
+    ], [("[parameters]", PART), ("[paper]", PART)];
     python: "docs/python.md", [], [("make wheel", BUILD), ("pip install", BUILD)];
     quality: "docs/quality.md", [
         CONVERT, PARTS,
         "planetree cv --data S1 S2 S3 S4 --preset lambdamart-paper --set num_trees=5 --output gradient",
     ], [("planetree cv", With("--set num_trees=5", FEW_TREES))];
     rankers: "docs/rankers.md", [CONVERT], [("1/2 ln(", FORMULA)];
-    reliability: "docs/reliability.md", [], [];
+    reliability: "docs/reliability.md", [], [("kind  ", NotRun("faults of half an hour: make torture"))];
     report: "docs/report.md", [CONVERT], [("planetree report RUN", NotRun("the syntax of the command"))];
     scale: "docs/scale.md", [], [("T = ", FORMULA)];
     sql: "docs/sql.md", [
@@ -171,7 +171,7 @@ pages! {
         ("planetree train --preset rf ", With("--set num_trees=20", FEW_TREES)),
         ("planetree train --preset lambdamart --data judgments.csv", With("--set min_data_in_leaf=1", "five rows")),
     ];
-    transfer: "docs/transfer.md", [CONVERT], [];
+    transfer: "docs/transfer.md", [CONVERT], [("planetree run", PIPELINE)];
 }
 
 #[test]

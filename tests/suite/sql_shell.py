@@ -81,7 +81,7 @@ class Terminal:
 
 shell = Terminal(".")
 shell.say("\\d", "predictions     ", then=None)
-shell.expect("predictions           600")
+shell.expect("predictions          600")
 shell.expect("planetree> ")
 shell.say(".tables pre", "predictions")
 shell.say("\\d predictions", "Float64")

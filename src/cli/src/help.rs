@@ -92,11 +92,11 @@ mod tests {
             let start = format!("planetree {} ", command.get_name());
             for line in help.lines().map(str::trim).filter(|line| line.contains(&start)) {
                 let Some(place) = line.find(&start) else { continue };
-                let line = line[place..].split(" | ").next().unwrap_or_default();
-                let line = line.split(" > ").next().unwrap_or_default();
-                if line.contains("...") || line.contains('`') {
+                if line.starts_with("Usage: ") || line.contains("...") || line.contains('`') {
                     continue; // the syntax of the command, or a sentence
                 }
+                let line = line[place..].split(" | ").next().unwrap_or_default();
+                let line = line.split(" > ").next().unwrap_or_default();
                 let line = words(line).into_iter().map(Into::into).collect();
                 let line = crate::parameter_arguments::with_parameters(line, &root);
                 let parsed = root.clone().try_get_matches_from(&line);

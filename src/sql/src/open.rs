@@ -157,7 +157,7 @@ fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync
 
 fn common_format(shown: &str, files: &[Location]) -> Result<ForeignFormat> {
     let Some(first) = files.first() else {
-        return Err(Error::place(shown, "no such file", "check the spelling of the path"));
+        return Err(Error::place(shown, "no file matches", "check the spelling of the pattern"));
     };
     let kind = ForeignFormat::of_file(first)?;
     for file in &files[1..] {

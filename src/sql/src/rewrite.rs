@@ -3,8 +3,9 @@
 use super::error::map_is_not_a_metric;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement as Sql, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, Statement as Sql, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    visit_expressions,
 };
 use planetree_base::error::{Error, Result};
 use std::ops::ControlFlow;
@@ -39,41 +40,52 @@ pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result
 fn name_results(statement: &mut Statement) {
     match statement {
         Statement::Statement(sql) => match &mut **sql {
-            Sql::Query(query) => name_columns(&mut query.body),
-            Sql::CreateView(view) => name_columns(&mut view.query.body),
-            Sql::CreateTable(table) => {
-                table.query.iter_mut().for_each(|query| name_columns(&mut query.body));
-            }
+            Sql::Query(query) => name_columns(query),
+            Sql::CreateView(view) => name_columns(&mut view.query),
+            Sql::CreateTable(table) => table.query.iter_mut().for_each(|query| name_columns(query)),
             Sql::Explain { statement, .. } => {
                 if let Sql::Query(query) = &mut **statement {
-                    name_columns(&mut query.body);
+                    name_columns(query);
                 }
             }
             _ => {}
         },
-        Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => {
-            name_columns(&mut query.body);
-        }
+        Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => name_columns(query),
         _ => {}
     }
 }
 
-fn name_columns(body: &mut SetExpr) {
+/// Returns the SELECT that names the columns of a query: of a set operation, it is the first one.
+fn naming_select(body: &mut SetExpr) -> Option<&mut Select> {
     match body {
-        SetExpr::Select(select) => {
-            for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(expression) = item
-                    && !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
-                {
-                    let alias = Ident::with_quote('"', expression.to_string());
-                    *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
-                }
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => naming_select(&mut query.body),
+        SetExpr::SetOperation { left, .. } => naming_select(left),
+        _ => None,
+    }
+}
+
+fn name_columns(query: &mut Query) {
+    let Some(select) = naming_select(&mut query.body) else { return };
+    let mut named = Vec::new();
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expression) = item
+            && !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        {
+            let alias = Ident::with_quote('"', expression.to_string());
+            named.push(alias.clone());
+            *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
+        }
+    }
+    // With DISTINCT, the engine sorts by columns of the result only, and finds them by their names.
+    let sorted = query.order_by.as_mut().filter(|_| select.distinct.is_some());
+    if let Some(OrderByKind::Expressions(keys)) = sorted.map(|order| &mut order.kind) {
+        for key in keys {
+            let text = key.expr.to_string();
+            if let Some(alias) = named.iter().find(|alias| alias.value == text) {
+                key.expr = Expr::Identifier(alias.clone());
             }
         }
-        SetExpr::Query(query) => name_columns(&mut query.body),
-        // The first query names the columns of all.
-        SetExpr::SetOperation { left, .. } => name_columns(left),
-        _ => {}
     }
 }
 

@@ -84,7 +84,7 @@ fn next_statement(parser: &mut DFParser<'_>) -> Result<Option<(bool, Statement)>
         match next == Token::LParen || is_word(&next, &["select", "with", "from", "values"]) {
             true => parser.parse_statement()?,
             false => {
-                let table = parser.parser.parse_object_name(false).map_err(|error| plain_error(error))?;
+                let table = parser.parser.parse_object_name(false).map_err(plain_error)?;
                 all_rows_of(&table)?
             }
         }
@@ -93,7 +93,7 @@ fn next_statement(parser: &mut DFParser<'_>) -> Result<Option<(bool, Statement)>
     };
     match parser.parser.peek_token() {
         end if end == Token::SemiColon || end == Token::EOF => Ok(Some((is_summary, statement))),
-        other => parser.parser.expected("end of statement", other).map_err(|error| plain_error(error)),
+        other => parser.parser.expected("end of statement", other).map_err(plain_error),
     }
 }
 

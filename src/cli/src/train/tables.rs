@@ -3,6 +3,7 @@
 use super::TrainArguments;
 use crate::options::split_name;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_base::storage::Location;
 use planetree_data::convert::{ConvertOptions, convert};
 use planetree_data::dataset::MANIFEST;
@@ -23,81 +24,90 @@ pub(super) struct TrainingTables {
 impl TrainingTables {
     /// Locates the datasets, and converts what is not a dataset.
     pub(super) fn prepare(arguments: &TrainArguments, quiet: bool) -> Result<Self> {
-        let mut temporary = None;
-        let data = arguments.data.iter().map(|path| {
-            let is_changed = !arguments.columns.are_default();
-            located(arguments, path, is_changed, &mut temporary, quiet)
-        });
+        let mut conversion = TableConversion { arguments, temporary: None, quiet };
+        let is_changed = !arguments.columns.are_default();
+        let data = arguments.data.iter().map(|path| conversion.dataset(path, is_changed));
         let data = data.collect::<Result<Vec<_>>>()?;
         // Features are matched by name, so a validation set may have more columns than the training data.
-        let validation = arguments.valid.iter().map(|text| {
-            let (_, path) = split_name(text);
-            located(arguments, path, arguments.columns.changes_unlabelled(), &mut temporary, quiet)
-        });
+        let is_changed = arguments.columns.changes_unlabelled();
+        let validation =
+            arguments.valid.iter().map(|text| conversion.dataset(split_name(text).1, is_changed));
         let validation = validation.collect::<Result<_>>()?;
-        Ok(TrainingTables { data, validation, _temporary: temporary })
+        Ok(TrainingTables { data, validation, _temporary: conversion.temporary })
     }
 }
 
-fn located(
-    arguments: &TrainArguments,
-    path: &str,
-    is_changed: bool,
-    temporary: &mut Option<TempDir>,
+/// Converts tables to temporary datasets.
+struct TableConversion<'a> {
+    arguments: &'a TrainArguments,
+    temporary: Option<TempDir>,
     quiet: bool,
-) -> Result<Location> {
-    let store = &arguments.execution.store;
-    let location = store.locate(path)?;
-    if !is_changed && !is_table(&location)? {
-        return Ok(location);
+}
+
+impl TableConversion<'_> {
+    /// Returns the dataset at a path. It is a temporary one if the path is a table, or if its columns or rows change.
+    fn dataset(&mut self, path: &str, is_changed: bool) -> Result<Location> {
+        let arguments = self.arguments;
+        let store = &arguments.execution.store;
+        let location = store.locate(path)?;
+        if !is_changed && !is_table(&location)? {
+            return Ok(location);
+        }
+        if arguments.execution.is_remote() {
+            return Err(Error::usage(
+                format_args!(
+                    "{location}: a cluster trains on datasets, and this would be a temporary one here"
+                ),
+                format_args!("convert it first: planetree convert {path} --output DATASET"),
+            ));
+        }
+        let output = self.temporary_place(&location.name())?;
+        let inputs = expand(&[path.to_owned()], store.access())?;
+        let mut options = ConvertOptions {
+            threads: arguments.execution.threads.count(),
+            unlabelled: arguments.columns.unlabelled(),
+            ..ConvertOptions::new(output.clone())
+        };
+        if let Some(first) = inputs.first() {
+            options.categories.clone_from(&first.categories);
+        }
+        let ingest_options = IngestOptions { roles: arguments.columns.roles(), ..IngestOptions::default() };
+        let ingest = Ingest::open(inputs, ingest_options)?;
+        if !self.quiet {
+            ingest.notes().iter().for_each(|note| crate::message(format_args!("note: {note}")));
+        }
+        let manifest = convert(ingest, &options, &mut |_| {})?;
+        if manifest.unlabelled > 0 {
+            return Err(Error::place(
+                location,
+                format_args!("{} of {} rows have no label", manifest.unlabelled, manifest.rows),
+                "leave them out with --unlabelled drop, or give them the label 0 with --unlabelled zero; the column of labels \
+                 is named with --label-column",
+            ));
+        }
+        if !self.quiet {
+            crate::message(format_args!(
+                "{location}: {}, {}, {}; to train on it again, convert it once with planetree convert",
+                counted(manifest.rows, "row", "rows"),
+                counted(manifest.queries, "query", "queries"),
+                counted(manifest.features.len() as u64, "feature", "features"),
+            ));
+        }
+        Ok(output)
     }
-    if arguments.execution.is_remote() {
-        return Err(Error::usage(
-            format_args!("{location}: a cluster trains on datasets, and this would be a temporary one here"),
-            format_args!("convert it first: planetree convert {path} --output DATASET"),
-        ));
+
+    /// Returns the place of the next temporary dataset. Its name is part of messages.
+    fn temporary_place(&mut self, name: &str) -> Result<Location> {
+        let directory = match self.temporary.take() {
+            Some(directory) => directory,
+            None => TempDir::with_prefix("planetree-")
+                .map_err(|error| Error::io(std::env::temp_dir().display(), "create a directory in", error))?,
+        };
+        let count = std::fs::read_dir(directory.path()).map_or(0, Iterator::count);
+        let place = Location::Local(directory.path().join(format!("{count}-{name}")));
+        self.temporary = Some(directory);
+        Ok(place)
     }
-    let directory = match temporary {
-        Some(directory) => directory,
-        None => temporary
-            .insert(TempDir::with_prefix("planetree-").map_err(|error| {
-                Error::io(std::env::temp_dir().display(), "create a directory in", error)
-            })?),
-    };
-    let count = std::fs::read_dir(directory.path()).map_or(0, Iterator::count);
-    // The name is part of messages on the dataset.
-    let output = Location::Local(directory.path().join(format!("{count}-{}", location.name())));
-    let inputs = expand(&[path.to_owned()], store.access())?;
-    let mut options = ConvertOptions {
-        threads: arguments.execution.threads.count(),
-        unlabelled: arguments.columns.unlabelled(),
-        ..ConvertOptions::new(output.clone())
-    };
-    if let Some(first) = inputs.first() {
-        options.categories.clone_from(&first.categories);
-    }
-    let ingest_options = IngestOptions { roles: arguments.columns.roles(), ..IngestOptions::default() };
-    let ingest = Ingest::open(inputs, ingest_options)?;
-    let notes = ingest.notes().to_vec();
-    let manifest = convert(ingest, &options, &mut |_| {})?;
-    if manifest.unlabelled > 0 {
-        return Err(Error::place(
-            location,
-            format_args!("{} of {} rows have no label", manifest.unlabelled, manifest.rows),
-            "leave them out with --unlabelled drop, or give them the label 0 with --unlabelled zero; the column of labels is \
-             named with --label-column",
-        ));
-    }
-    if !quiet {
-        notes.iter().for_each(|note| crate::message(format_args!("note: {note}")));
-        crate::message(format_args!(
-            "{location}: {}, {}, {}; to train on it again, convert it once with planetree convert",
-            planetree_base::size::counted(manifest.rows, "row", "rows"),
-            planetree_base::size::counted(manifest.queries, "query", "queries"),
-            planetree_base::size::counted(manifest.features.len() as u64, "feature", "features"),
-        ));
-    }
-    Ok(output)
 }
 
 /// Checks whether a location is a file or a directory of files that is not a dataset. Tables of planetree are not
