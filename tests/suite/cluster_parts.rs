@@ -3,12 +3,6 @@
 
 use crate::support::cluster::Cluster;
 use crate::support::*;
-use std::path::Path;
-
-fn outcome(directory: &Path, arguments: &str) -> (Vec<u8>, Vec<RoundMetric>) {
-    let model = trained_bytes(directory, &format!("{arguments} --valid vali --rounds rounds"));
-    (model, rounds_of(&directory.join("rounds")))
-}
 
 #[test]
 fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
@@ -24,16 +18,18 @@ fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
         "--preset igbrt --data data --set stage.1.num_trees=5 --set stage.2.num_trees=4",
         "--preset avg-ksgbrt --data data --set runs=3 --set num_trees=4",
         "--preset planet --data data --set target=ordinal --set num_trees=4",
+        "--preset planet --data data --set target=ordinal --set label_map=0,1=0;2,3,4=1 --set num_trees=4",
         "--preset mcrank --data data --set num_trees=4 --set num_leaves=5",
         "--preset mcrank --data data --set num_trees=3 --set runs=2 --set bagging_fraction=0.5 --set max_depth=3",
         "--preset planet --data data --start-model forest --set num_trees=4",
         "--preset planet --data data --start-model boosted --set num_trees=4",
         "--preset lambdamart --data data --data more --start-model forest --set num_trees=4",
         "--preset linear --data data --start-model forest",
+        "--preset lambdarank-net --data data --start-model forest --set num_trees=2",
     ] {
-        let expected = outcome(at, &format!("{variant} --threads 1"));
+        let expected = trained_with_log(at, &format!("{variant} --threads 1"));
         for executors in 1..=3 {
-            let trained = outcome(at, &format!("{variant} --cluster local:{executors}"));
+            let trained = trained_with_log(at, &format!("{variant} --cluster local:{executors}"));
             assert!(trained.0 == expected.0, "{variant}: {executors} executors");
             assert_eq!(trained.1, expected.1, "{variant}: {executors} executors");
         }

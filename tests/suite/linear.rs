@@ -68,26 +68,7 @@ fn objectives_of_svms_are_those_of_scikit_learn() {
 
 #[test]
 fn bytes_depend_only_on_rows_and_parameters() {
-    let room = room();
-    same_rows(room.path());
-    for variant in VARIANTS {
-        for kind in ["", "weighted-"] {
-            let outcome = |data: &str, options: &str| {
-                let arguments =
-                    format!("{variant} --data {kind}{data} --valid vali --rounds rounds {options}");
-                (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-            };
-            let expected = outcome("one", "--threads 1");
-            for (data, options) in [
-                ("one", "--threads 4"),
-                ("many", "--threads 1"),
-                ("many", "--threads 2"),
-                ("few", "--threads 4"),
-            ] {
-                assert!(outcome(data, options) == expected, "{variant} {kind}{data} {options}");
-            }
-        }
-    }
+    assert_bytes_depend_only_on_rows(&VARIANTS, &["", "weighted-"]);
 }
 
 #[test]
@@ -95,11 +76,7 @@ fn a_memory_limit_does_not_change_the_model() {
     let room = room();
     dataset(room.path(), "data", &graded(35, 300, 40), "--partition-rows 2000");
     for variant in ["--preset linear", "--preset logistic --set normalise_features=z"] {
-        let arguments = format!("{variant} --data data");
-        let expected = trained_bytes(room.path(), &arguments);
-        let limit = least_memory(room.path(), &arguments);
-        let limited = trained_bytes(room.path(), &format!("{arguments} --memory-limit {limit}MiB"));
-        assert!(limited == expected, "{variant}: {limit} MiB");
+        assert_a_memory_limit_keeps_the_bytes(room.path(), &format!("{variant} --data data"));
     }
 }
 
@@ -109,14 +86,7 @@ fn a_cluster_trains_the_same_bytes() {
     let room = room();
     same_rows(room.path());
     let cluster = crate::support::cluster::Cluster::start(2, &[]);
-    for variant in VARIANTS {
-        let outcome = |options: &str| {
-            let arguments = format!("{variant} --data weighted-many --valid vali --rounds rounds {options}");
-            (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-        };
-        let expected = outcome("--threads 2");
-        assert!(outcome(&format!("--cluster {}", cluster.url())) == expected, "{variant}");
-    }
+    assert_a_cluster_trains_the_same_bytes(room.path(), &VARIANTS, "weighted-many", &cluster.url());
     for options in ["--preset logistic", "--preset linear --set label_map=0,1,2=0;3,4=1"] {
         let expected = trained_bytes(room.path(), &format!("{options} --data many"));
         let remote = trained_bytes(room.path(), &format!("{options} --data many --cluster local:2"));
@@ -161,14 +131,7 @@ fn all_commands_take_linear_models() {
     let ask = |query: &str| sql_in(room.path(), "--format csv", query, &[]);
     let weights = ask("select count(*), count(distinct feature), sum(abs(value)) > 0 from 'm'").ok().stdout;
     assert!(weights.ends_with("14,14,true\n"), "{weights}");
-    let scored =
-        ask("select max(abs(a.score - b.score)) from score('m', 'vali') a join 'p' b using (query_id, rank)");
-    assert!(scored.ok().stdout.ends_with("\n0.0\n"));
-    let sums = ask(
-        "select max(abs(total - score)) < 1e-9 from (select sum(contribution) + max(expected) as total, max(score) as score \
-         from (select *, row_number() over () as place from explain_score('m', 'vali')) group by cast(place - 1 as bigint) / (select count(distinct feature) from explain_score('m', 'vali')))",
-    );
-    assert!(sums.ok().stdout.ends_with("true\n"));
+    assert_sql_scores_and_explains(room.path());
     let refused = ask("select planetree_score('m', f1) from 'vali'");
     assert_refused(
         "planetree_score",

@@ -47,21 +47,7 @@ fn weights_are_those_of_gradient_descent_in_numpy() {
 
 #[test]
 fn bytes_depend_only_on_rows_and_parameters() {
-    let room = room();
-    same_rows(room.path());
-    for variant in VARIANTS {
-        for kind in ["", "weighted-"] {
-            let outcome = |data: &str, options: &str| {
-                let arguments =
-                    format!("{variant} --data {kind}{data} --valid vali --rounds rounds {options}");
-                (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-            };
-            let expected = outcome("one", "--threads 1");
-            for (data, options) in [("one", "--threads 4"), ("many", "--threads 2"), ("few", "--threads 4")] {
-                assert!(outcome(data, options) == expected, "{variant} {kind}{data} {options}");
-            }
-        }
-    }
+    assert_bytes_depend_only_on_rows(&VARIANTS, &["", "weighted-"]);
 }
 
 #[test]
@@ -69,10 +55,7 @@ fn a_memory_limit_does_not_change_the_model() {
     let room = room();
     dataset(room.path(), "data", &graded(35, 100, 30), "--partition-rows 1000");
     let arguments = "--preset lambdarank-net --set num_trees=2 --set normalise_features=z --data data";
-    let expected = trained_bytes(room.path(), arguments);
-    let limit = least_memory(room.path(), arguments);
-    let limited = trained_bytes(room.path(), &format!("{arguments} --memory-limit {limit}MiB"));
-    assert!(limited == expected, "{limit} MiB");
+    assert_a_memory_limit_keeps_the_bytes(room.path(), arguments);
 }
 
 #[test]
@@ -91,13 +74,7 @@ fn a_cluster_trains_the_same_bytes() {
     let room = room();
     same_rows(room.path());
     let cluster = crate::support::cluster::Cluster::start(2, &[]);
-    for variant in VARIANTS {
-        let outcome = |options: &str| {
-            let arguments = format!("{variant} --data weighted-many --valid vali --rounds rounds {options}");
-            (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-        };
-        assert!(outcome(&format!("--cluster {}", cluster.url())) == outcome("--threads 2"), "{variant}");
-    }
+    assert_a_cluster_trains_the_same_bytes(room.path(), &VARIANTS, "weighted-many", &cluster.url());
 }
 
 #[test]
@@ -130,14 +107,7 @@ fn all_commands_take_nets() {
     let layers =
         ask("select tree, count(distinct node), count(*) from 'm' group by tree order by tree").ok().stdout;
     assert!(layers.ends_with("0,10,140\n1,1,11\n"), "{layers}");
-    let scored =
-        ask("select max(abs(a.score - b.score)) from score('m', 'vali') a join 'p' b using (query_id, rank)");
-    assert!(scored.ok().stdout.ends_with("\n0.0\n"));
-    let sums = ask(
-        "select max(abs(total - score)) < 1e-9 from (select sum(contribution) + max(expected) as total, max(score) as score \
-         from (select *, row_number() over () as place from explain_score('m', 'vali')) group by cast(place - 1 as bigint) / (select count(distinct feature) from explain_score('m', 'vali')))",
-    );
-    assert!(sums.ok().stdout.ends_with("true\n"));
+    assert_sql_scores_and_explains(room.path());
     let refused = ask("select planetree_score('m', f1) from 'vali'");
     assert_refused(
         "planetree_score",
@@ -220,22 +190,6 @@ fn a_net_that_diverges_says_so_and_keeps_the_best_epoch() {
         &["the net diverged in the first epoch", "lower learning_rate"],
     );
     assert!(ran.code != 0 && !room.path().join("n").exists());
-}
-
-#[test]
-fn the_examples_of_the_manual_run() {
-    let room = room();
-    let root = std::path::Path::new(crate::support::ROOT);
-    for name in ["train", "vali"] {
-        let text = root.join("sample_data").join(format!("{name}.txt"));
-        run(room.path(), &format!("convert {} --output {name}", text.display())).ok();
-    }
-    let manual = fs::read_to_string(root.join("docs/nets.md")).unwrap();
-    let examples: Vec<&str> = manual.lines().filter_map(|line| line.strip_prefix("    planetree ")).collect();
-    assert_eq!(examples.len(), 4);
-    for example in examples {
-        run(room.path(), &format!("--quiet {example} --set num_trees=2")).ok();
-    }
 }
 
 #[test]

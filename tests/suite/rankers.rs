@@ -16,20 +16,7 @@ const VARIANTS: [&str; 5] = [
 
 #[test]
 fn bytes_depend_only_on_rows_and_parameters() {
-    let room = room();
-    same_rows(room.path());
-    for variant in VARIANTS {
-        let outcome = |data: &str, options: &str| {
-            let arguments = format!("{variant} --data {data} --valid vali --rounds rounds {options}");
-            (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-        };
-        let expected = outcome("one", "--threads 1");
-        for (data, options) in
-            [("one", "--threads 4"), ("many", "--threads 1"), ("many", "--threads 2"), ("few", "--threads 4")]
-        {
-            assert!(outcome(data, options) == expected, "{variant} {data} {options}");
-        }
-    }
+    assert_bytes_depend_only_on_rows(&VARIANTS, &[""]);
 }
 
 #[test]
@@ -37,11 +24,7 @@ fn a_memory_limit_does_not_change_the_model() {
     let room = room();
     dataset(room.path(), "data", &graded(35, 100, 30), "--partition-rows 1000");
     for variant in ["--preset adarank --set num_trees=4", "--preset rankboost --set num_trees=5"] {
-        let arguments = format!("{variant} --data data");
-        let expected = trained_bytes(room.path(), &arguments);
-        let limit = least_memory(room.path(), &arguments);
-        let limited = trained_bytes(room.path(), &format!("{arguments} --memory-limit {limit}MiB"));
-        assert!(limited == expected, "{variant}: {limit} MiB");
+        assert_a_memory_limit_keeps_the_bytes(room.path(), &format!("{variant} --data data"));
     }
 }
 
@@ -71,13 +54,7 @@ fn killed_rankers_end_in_the_same_bytes() {
 fn a_cluster_trains_the_same_bytes() {
     let room = room();
     same_rows(room.path());
-    for variant in VARIANTS {
-        let outcome = |options: &str| {
-            let arguments = format!("{variant} --data many --valid vali --rounds rounds {options}");
-            (trained_bytes(room.path(), &arguments), rounds_of(&room.path().join("rounds")))
-        };
-        assert!(outcome("--cluster local:2") == outcome("--threads 2"), "{variant}");
-    }
+    assert_a_cluster_trains_the_same_bytes(room.path(), &VARIANTS, "many", "local:2");
 }
 
 #[test]
@@ -113,22 +90,6 @@ fn all_commands_take_the_models() {
     run(room.path(), "export rankboost --format lightgbm --output exported.txt").ok();
     let refused = run(room.path(), "export adarank-map --format lightgbm --output refused.txt");
     assert_refused("export", &refused, 1, &["part 0 (linear) has no trees"]);
-}
-
-#[test]
-fn the_examples_of_the_manual_run() {
-    let room = room();
-    let root = std::path::Path::new(crate::support::ROOT);
-    for name in ["train", "vali"] {
-        let text = root.join("sample_data").join(format!("{name}.txt"));
-        run(room.path(), &format!("convert {} --output {name}", text.display())).ok();
-    }
-    let manual = fs::read_to_string(root.join("docs/rankers.md")).unwrap();
-    let examples: Vec<&str> = manual.lines().filter_map(|line| line.strip_prefix("    planetree ")).collect();
-    assert_eq!(examples.len(), 3);
-    for example in examples {
-        run(room.path(), &format!("--quiet {example}")).ok();
-    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub mod sql;
 
 mod datasets;
 mod files;
+mod learners;
 mod manual;
 mod metrics;
 mod processes;
@@ -21,6 +22,7 @@ mod training;
 
 pub use datasets::*;
 pub use files::*;
+pub use learners::*;
 pub use manual::*;
 pub use metrics::*;
 pub use processes::*;
