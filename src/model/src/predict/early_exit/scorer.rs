@@ -27,7 +27,7 @@ pub struct ExitScorer {
 #[derive(Debug)]
 enum PreparedTrees {
     /// Values are encoded once, for all trees.
-    Encoded(TreeScorer),
+    Encoded(Box<TreeScorer>),
     /// The trees have so many thresholds that codes would take more memory than values. Values are kept, and every
     /// segment encodes them for its own trees.
     Plain {
@@ -69,7 +69,7 @@ impl ExitScorer {
         let whole = scorer_of(&ensemble.trees);
         let features: Vec<u32> = ensemble.used_features().into_iter().collect();
         let trees = if whole.planes() <= most * features.len() {
-            PreparedTrees::Encoded(whole)
+            PreparedTrees::Encoded(Box::new(whole))
         } else {
             let segments = ensemble.trees.chunks(every).map(scorer_of).collect();
             PreparedTrees::Plain { segments, features }
