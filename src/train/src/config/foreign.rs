@@ -313,3 +313,23 @@ const FOREIGN: &[ForeignParameters] = &[
     ForeignParameters { names: &["layer", "node"], answer: "set hidden_layers, such as 10 or 32,16" },
     ForeignParameters { names: &["gmax"], answer: "grades need no limit; label_gain sets their gains" },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::keys::keys;
+    use crate::config::plan_keys::PLAN_KEYS;
+    use std::collections::HashSet;
+
+    #[test]
+    fn foreign_names_are_unique_and_not_our_own() {
+        let own: HashSet<&str> =
+            keys().flat_map(|key| key.names()).chain(PLAN_KEYS.iter().map(|key| key.name)).collect();
+        let mut seen = HashSet::new();
+        for name in FOREIGN.iter().flat_map(|entry| entry.names) {
+            assert!(!own.contains(name), "{name} is a parameter of planetree");
+            assert!(seen.insert(name), "{name} is listed twice");
+        }
+        assert!(seen.len() > 100);
+    }
+}
