@@ -293,7 +293,7 @@ const FOREIGN: &[ForeignParameters] = &[
     },
     ForeignParameters { names: &["kcv", "nfold", "n_folds", "folds"], answer: "use planetree cv --folds K" },
     ForeignParameters {
-        names: &["linear_tree", "linear_lambda"],
+        names: &["linear_tree"],
         answer: "leaves are constants; --preset linear trains a linear model, and planetree blend adds it to trees",
     },
     // RankLib
