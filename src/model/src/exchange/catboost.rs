@@ -91,13 +91,8 @@ impl Reader {
     fn features(&self, info: usize) -> Result<Vec<FloatFeature>, String> {
         let json = &self.json;
         let feature = |feature: &usize| {
-            let column = json.number(*feature, "flat_feature_index")?;
             Ok(FloatFeature {
-                column: if (0.0..1e9).contains(&column) {
-                    column as u32
-                } else {
-                    return Err("a feature has an invalid index".to_owned());
-                },
+                column: self.index(*feature, "flat_feature_index")?,
                 name: json.text(*feature, "feature_id").unwrap_or_default().to_owned(),
                 missing_right: json.text(*feature, "nan_value_treatment").is_ok_and(|rule| rule == "AsTrue"),
             })
@@ -131,9 +126,16 @@ impl Reader {
             return Err("a split is not numeric".to_owned());
         }
         let feature = features
-            .get(json.number(split, "float_feature_index")? as usize)
+            .get(self.index(split, "float_feature_index")? as usize)
             .ok_or("a split uses a feature that does not exist")?;
         Ok((feature.column, json.number(split, "border")? as f32, feature.missing_right))
+    }
+
+    /// Returns the index of a feature.
+    fn index(&self, object: usize, key: &str) -> Result<u32, String> {
+        let number = self.json.number(object, key)?;
+        let is_index = (0.0..1e9).contains(&number) && number.fract() == 0.0;
+        if is_index { Ok(number as u32) } else { Err(format!("{key} is not the index of a feature")) }
     }
 
     fn numbers(&self, object: usize, key: &str) -> Result<Vec<f64>, String> {

@@ -105,9 +105,16 @@ fn models_of_catboost_are_imported() {
     assert_eq!(scores(&model, &[0.5, 0.0, 0.6, 0.0]), [1.0, 2.0]);
     for (from, to, expected) in [
         ("[1,2,3,4]", "[1,2,3]", "3 leaves instead of 4"),
-        ("\"float_feature_index\":1", "\"float_feature_index\":99999999999", "a feature that does not exist"),
+        ("\"float_feature_index\":1", "\"float_feature_index\":99999999999", "not the index of a feature"),
+        ("\"float_feature_index\":1", "\"float_feature_index\":-1", "not the index of a feature"),
+        ("\"float_feature_index\":1", "\"float_feature_index\":0.5", "not the index of a feature"),
+        ("\"float_feature_index\":1", "\"float_feature_index\":2", "a feature that does not exist"),
         ("\"flat_feature_index\":1", "\"flat_feature_index\":10000000", "claims 10000001 features"),
-        ("\"flat_feature_index\":1", "\"flat_feature_index\":18446744073709551615", "an invalid index"),
+        (
+            "\"flat_feature_index\":1",
+            "\"flat_feature_index\":18446744073709551615",
+            "not the index of a feature",
+        ),
         ("[2,[0.5]]", "[2,[0.5,1]]", "several scores per row"),
         ("\"float_features\"", "\"categorical_features\":[{}],\"float_features\"", "categorical features"),
         ("FloatFeature", "OneHotFeature", "a split is not numeric"),

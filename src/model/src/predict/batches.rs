@@ -59,6 +59,13 @@ impl BatchScorer {
         for feature in scorer.used_features().map(|feature| feature as usize) {
             let known = &model.features[feature];
             let Some((column, field)) = schema.column_with_name(&known.name) else { continue };
+            if schema.fields()[column + 1..].iter().any(|other| *other.name() == known.name) {
+                return Err(Error::place(
+                    format_args!("{place}: column {}", known.name),
+                    "there are several columns of this name",
+                    "rename or remove all but one of them",
+                ));
+            }
             let is_category = !known.words.is_empty();
             match (is_category, is_text(field.data_type()), is_number(field.data_type())) {
                 (true, true, _) | (false, _, true) => {}
@@ -164,6 +171,7 @@ mod tests {
     use super::*;
     use crate::model::example;
     use arrow::array::{Array, Float64Array, StringArray};
+    use arrow::datatypes::Field;
     use std::sync::Arc;
 
     fn batch(names: &[&str], rows: usize) -> RecordBatch {
@@ -215,6 +223,11 @@ mod tests {
         let words = RecordBatch::try_from_iter(columns).unwrap();
         let error = BatchScorer::new(&model, &words.schema(), "rows").err().unwrap().to_string();
         assert_eq!(error, format!("rows: column {}: found Utf8, expected numbers as in training", names[0]));
+        let twice = few.project(&[0, 1, 0]).unwrap();
+        let fields = std::iter::once(Arc::new(Field::new(names[0], DataType::Float64, true)));
+        let twice = Schema::new(fields.chain(twice.schema().fields().iter().cloned()).collect::<Vec<_>>());
+        let error = BatchScorer::new(&model, &twice, "rows").err().unwrap().to_string();
+        assert_eq!(error, format!("rows: column {}: there are several columns of this name", names[1]));
         let large: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 1e300]));
         let columns = names.iter().map(|name| (*name, large.clone()));
         let large = RecordBatch::try_from_iter(columns).unwrap();
