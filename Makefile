@@ -56,8 +56,8 @@ lint:
 bench:
 	benches/run
 
-## The tables of papers on the LETOR parts in DATA, in the release profile: under three hours on two cores. A stopped run
-## resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
+## The tables of papers on the LETOR parts in DATA, in the release profile: estimated at less than three hours on two
+## cores. A stopped run resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
 DATA ?= ../shared/data
 PAPERS ?= runs/papers
 papers:

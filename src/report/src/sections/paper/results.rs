@@ -32,6 +32,8 @@ pub(super) enum Verdict {
     Untested,
     /// Not in the stated direction, but that may be chance.
     Not,
+    /// Not in the stated direction; there are no values per query to test.
+    NotUntested,
     /// Significantly in the opposite direction.
     Opposite,
     /// The run does not have the systems.
@@ -47,6 +49,7 @@ impl Verdict {
             Verdict::Same => "✓ holds: no significant difference",
             Verdict::Untested => "✓ holds, not tested",
             Verdict::Not => "(✗) does not hold, within chance",
+            Verdict::NotUntested => "✗ does not hold, not tested",
             Verdict::Opposite => "✗ does not hold, beyond chance",
             Verdict::Missing => "– not in this run",
         }
@@ -174,7 +177,9 @@ impl RunResults {
         for [one, other] in pairs.iter().filter(|[one, other]| one[0].name != other[0].name) {
             let (Some(first), Some(second)) = (mean(one, metric), mean(other, metric)) else { continue };
             differences.push((better * (first - second), first - second));
-            tests.push(tested(one, other, metric)?);
+            // The mean of folds, or of documents for RMSE, may differ in sign from the mean of queries, which is tested.
+            let test = tested(one, other, metric)?;
+            tests.push(test.map(|(p, mean)| if mean * (first - second) < 0.0 { 1.0 } else { p }));
         }
         if differences.is_empty() {
             return Ok((Verdict::Missing, String::new()));
@@ -198,7 +203,7 @@ impl RunResults {
             differences.iter().min_by(|one, other| one.0.total_cmp(&other.0)).map_or(0.0, |one| one.1);
         let mut said = format!("{right} of {} as stated; least difference {worst:+.4}", differences.len());
         let Some(p) = p else {
-            return Ok((if all_right { Verdict::Untested } else { Verdict::Not }, said));
+            return Ok((if all_right { Verdict::Untested } else { Verdict::NotUntested }, said));
         };
         let of = |sign: bool| {
             let pairs = differences.iter().zip(&p).filter(move |((gain, _), _)| (*gain > 0.0) == sign);
@@ -228,7 +233,7 @@ fn close(units: &[Unit<'_>], metric: &str, within: f64) -> (Verdict, String) {
         return (Verdict::Missing, String::new());
     }
     let distance = 1.0 - low / high;
-    let verdict = if distance <= within { Verdict::Untested } else { Verdict::Not };
+    let verdict = if distance <= within { Verdict::Untested } else { Verdict::NotUntested };
     (verdict, format!("relative distance {distance:.4}, the paper's is {within}"))
 }
 
@@ -255,8 +260,9 @@ pub(super) fn mean(unit: &[&SystemResult], metric: &str) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Returns the two-sided p-value of the difference of two systems; `None` without values per query.
-fn tested(one: &[&SystemResult], other: &[&SystemResult], metric: &str) -> Result<Option<f64>> {
+/// Returns the two-sided p-value of the difference of two systems, and the mean difference over queries; `None` without
+/// values per query.
+fn tested(one: &[&SystemResult], other: &[&SystemResult], metric: &str) -> Result<Option<(f64, f64)>> {
     let (Some(one), Some(other)) = (by_query(one, metric), by_query(other, metric)) else { return Ok(None) };
     let Ok(aligned) = AlignedSystems::of(&[one, other]) else { return Ok(None) };
     let options = ComparisonOptions {
@@ -270,7 +276,7 @@ fn tested(one: &[&SystemResult], other: &[&SystemResult], metric: &str) -> Resul
         seed: 1,
         top: 0,
     };
-    Ok(compare(&aligned, &options)?.first().map(|pair| pair.corrected))
+    Ok(compare(&aligned, &options)?.first().map(|pair| (pair.corrected, -pair.difference.mean)))
 }
 
 /// Returns the mean values of several systems by query.
@@ -349,7 +355,8 @@ mod tests {
     /// Systems whose values of 40 queries are those of a base plus a shift, with a spread that differs by system.
     fn results(systems: &[(&str, f64, f64)]) -> RunResults {
         let system = |(name, shift, spread): &(&str, f64, f64)| {
-            let value = |query: usize| 0.5 + shift + spread * if query % 2 == 0 { 1.0 } else { -1.0 };
+            let value =
+                |query: usize| 0.5 + shift + spread * if query.is_multiple_of(2) { 1.0 } else { -1.0 };
             let queries: Vec<QueryValue> = (0..40)
                 .map(|query| QueryValue {
                     query: format!("{query:02}"),
@@ -373,7 +380,8 @@ mod tests {
 
     #[test]
     fn a_finding_holds_beyond_or_within_chance_or_not() {
-        let results = results(&[("a-1", 0.0, 0.0), ("a-2", 0.01, 0.0), ("b", 0.1, 0.01), ("c", 0.101, 0.3)]);
+        let results: RunResults =
+            results(&[("a-1", 0.0, 0.0), ("a-2", 0.01, 0.0), ("b", 0.1, 0.01), ("c", 0.101, 0.3)]);
         let better = |one: &str, other: &str| PaperFinding {
             better: names(&[one]),
             than: names(&[other]),
@@ -395,7 +403,11 @@ mod tests {
         assert_eq!(verdict(&results, alike(&["b", "c"], None), "err"), Verdict::Same);
         assert_eq!(verdict(&results, alike(&["a-*"], None), "err"), Verdict::Opposite);
         assert_eq!(verdict(&results, alike(&["a-*"], Some(0.02)), "err"), Verdict::Untested);
-        assert_eq!(verdict(&results, alike(&["a-1", "b"], Some(0.02)), "err"), Verdict::Not);
+        assert_eq!(verdict(&results, alike(&["a-1", "b"], Some(0.02)), "err"), Verdict::NotUntested);
+        // A test over queries is no evidence for means of the opposite sign.
+        let mut others = results;
+        others.systems[2].means.insert("err".to_owned(), 0.4);
+        assert_eq!(verdict(&others, better("b", "a-1"), "err"), Verdict::Not);
     }
 
     #[test]
