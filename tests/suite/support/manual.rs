@@ -170,7 +170,10 @@ pub fn run_page(directory: &Path, page: &Page) -> Vec<String> {
         }
         let treatment = exception.map(|(_, treatment)| *treatment);
         match treatment {
-            Some(Treatment::NotRun(_)) => continue,
+            Some(Treatment::NotRun(reason)) => {
+                assert!(!reason.is_empty(), "an exception needs a reason");
+                continue;
+            }
             Some(Treatment::File(name, line)) => {
                 fs::write(directory.join(name), format!("{}\n", example.text())).unwrap();
                 let ran = shell(directory, line);
@@ -179,7 +182,8 @@ pub fn run_page(directory: &Path, page: &Page) -> Vec<String> {
                 }
                 continue;
             }
-            Some(Treatment::With(..)) | None => {}
+            Some(Treatment::With(_, reason)) => assert!(!reason.is_empty(), "an exception needs a reason"),
+            None => {}
         }
         count += 1;
         let more = match treatment {
