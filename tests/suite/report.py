@@ -176,7 +176,11 @@ def predicted(forest, values):
 def check_why(page):
     """Contributions add up, two documents can be compared, and a changed value changes score and rank as the trees say."""
     data = json.loads(page.locator('#report-data').text_content())
-    query = page.locator('#queries details.query:visible').first
+    explained = page.locator('#queries details.query:visible:has([data-drill])')
+    for tab in page.locator('#queries [role=tab]').all():
+        if explained.count() == 0 and tab.is_visible():
+            tab.click()
+    query = explained.first
     query.locator('summary').first.click()
     why = query.locator('.why')
     drill = data['drills'][int(why.get_attribute('data-drill'))]
@@ -218,15 +222,15 @@ def check_why(page):
 
 def check_search(page):
     """Queries are found by id, and their documents can be opened even in hidden tabs."""
+    query = page.locator('#queries details.query:visible > summary .id').first.inner_text()
     box = page.locator('#search input[type=search]:visible').first
     box.fill('no such query')
     assert page.locator('#search tbody tr:visible').count() == 0
-    box.fill('14')
-    rows = page.locator('#search tbody tr:visible')
-    assert rows.count() > 1
-    button = page.locator('#search button:visible').last
-    query = button.locator('xpath=ancestor::tr').locator('.id').inner_text()
-    button.click()
+    box.fill(query[:1])
+    assert page.locator('#search tbody tr:visible').count() > 1
+    box.fill(query)
+    row = page.locator('#search tbody tr:visible').filter(has=page.get_by_text(query, exact=True)).first
+    row.locator('button').click()
     opened = page.locator(f'details.query[data-query="{query}"][open]')
     assert opened.count() == 1 and opened.is_visible(), query
     opened.locator('summary').first.click()
@@ -355,8 +359,8 @@ def main(chromium, report, style, *evil):
                 check_logarithmic_axis(page)
                 check_tabs(page)
                 check_tree(page)
-                check_why(page)
                 check_search(page)
+                check_why(page)
                 check_download(page)
                 check_marks(page)
                 check_theme(page, scheme)
