@@ -3,6 +3,7 @@
 //! engine itself repeats its tasks.
 
 use super::codec::RoundCodec;
+use super::failure::{cause_of, first_line, is_of_executor, no_response, permanent_failure};
 use super::merge::{ALL_SHARES, MergePlan};
 use super::node::{ReceivedReply, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
@@ -267,9 +268,9 @@ impl SchedulerClient {
             Ok(Ok(batches)) => batches,
             Ok(Err(error)) => {
                 let text = error.find_root().to_string();
-                return match self.is_final(&text) {
+                return match permanent_failure(&self.shown, self.has_answered(), &text) {
                     Some(error) => Err(error),
-                    None => Ok(Err(first_line(&text))),
+                    None => Ok(Err(first_line(cause_of(&text)))),
                 };
             }
         };
@@ -311,43 +312,6 @@ impl SchedulerClient {
         }
     }
 
-    /// Returns the error to report if a failure is permanent, or `None` if a retry may help.
-    fn is_final(&self, text: &str) -> Option<Error> {
-        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-        if says(&["certificate", "Certificate", "fatal alert"]) {
-            return Some(Error::place(
-                &self.shown,
-                format_args!("the certificates were rejected: {}", first_line(text)),
-                "pass the authority that signed the cluster's certificates as --tls-ca, and a certificate signed by it",
-            ));
-        }
-        if says(&["Unauthenticated", "the token is missing or wrong"]) {
-            return Some(Error::place(
-                &self.shown,
-                "the token is missing or wrong",
-                "pass the token of the cluster with --token-file",
-            ));
-        }
-        if says(&["incompatible", "ballista-version"]) {
-            return Some(Error::place(
-                &self.shown,
-                first_line(text),
-                "run the same build of planetree everywhere",
-            ));
-        }
-        if !self.has_answered()
-            && !is_of_executor(text)
-            && says(&["ConnectError", "Connection refused", "dns error"])
-        {
-            return Some(Error::place(
-                &self.shown,
-                "no scheduler is listening at this address",
-                "start one with `planetree scheduler`, or check the address",
-            ));
-        }
-        None
-    }
-
     /// Returns whether the cluster has answered any request.
     fn has_answered(&self) -> bool {
         self.traffic().sent > 0
@@ -381,16 +345,7 @@ impl SchedulerClient {
     }
 
     fn broken(&self, problem: &str) -> Error {
-        let remedy = match self.has_answered() {
-            _ if problem.contains("No space left") => {
-                "free space in the directory --work-dir of the executors, or choose another one"
-            }
-            true => {
-                "check the scheduler and its executors; training with --checkpoint can continue with --resume"
-            }
-            false => "check the address, and pass certificates if the cluster requires them",
-        };
-        Error::place(&self.shown, format_args!("no response from the cluster: {problem}"), remedy)
+        no_response(&self.shown, self.has_answered(), problem)
     }
 
     fn no_executors(&self) -> Error {
@@ -411,15 +366,6 @@ impl SchedulerClient {
 pub(crate) fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(500).collect()
-}
-
-/// Returns whether a failed connection is one to an executor, which may have been lost after it had answered.
-fn is_of_executor(text: &str) -> bool {
-    text.contains("scheduler or executor at ")
 }
 
 /// Creates a scan that tells the engine which shares exist, and is never executed. All files are declared local, so

@@ -27,6 +27,7 @@ mod cluster;
 mod codec;
 mod evaluate;
 mod executor;
+mod failure;
 mod local;
 mod merge;
 mod message;

@@ -10,6 +10,9 @@ use std::sync::OnceLock;
 /// The directory of this executor.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
+/// What an error about a full disk says, as the system does.
+pub(crate) const NO_SPACE: &str = "No space left on device";
+
 /// Bytes that are left free, for what the engine writes beside a result.
 const MARGIN: u64 = 64 << 10;
 
@@ -29,7 +32,7 @@ fn check_room_in(folder: &Path, bytes: u64) -> io::Result<()> {
         return Ok(());
     }
     let place = format!("executor {}: {}", name(), folder.display());
-    Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place}: No space left on device")))
+    Err(io::Error::new(io::ErrorKind::StorageFull, format!("{place}: {NO_SPACE}")))
 }
 
 #[cfg(test)]

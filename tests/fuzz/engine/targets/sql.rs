@@ -22,7 +22,8 @@ fn session() -> Session {
 }
 
 fn run(session: &Session, text: &str) {
-    let mut printer = Printer { format: ResultFormat::Csv, destination: Destination::stdout(), results: 0 };
+    let mut printer =
+        Printer { format: ResultFormat::Csv, destination: Destination::stdout(), results: 0, headers: true };
     let _ = session.run(text, &mut printer, &mut |_| {});
 }
 
