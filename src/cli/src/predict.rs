@@ -208,8 +208,7 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
 /// Scores the queries on standard input.
 fn score_input(model: &Model, index_base: u32, quiet: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
-    let mut print =
-        |scores: &[f64]| print_scores(&mut output, scores, |text, score| write_score(text, score));
+    let mut print = |scores: &[f64]| print_scores(&mut output, scores, write_score);
     let report = predict_batch::score_input(model, index_base, std::io::stdin().lock(), &mut print)?;
     if !quiet {
         super::message(format_args!("{}", report.summary()));

@@ -25,7 +25,7 @@ fn random(seed: u64, splits: usize, codes: u64, sides: SetSides) -> Sets {
         tree.nodes[node].split =
             Some(Split { feature, threshold, missing, left: next, right: next + 1, middle: None, gain: 1.0 });
         if feature < 2 {
-            drawn.push((node, (0..codes as u32).filter(|_| stream.bits() % 2 == 0).collect()));
+            drawn.push((node, (0..codes as u32).filter(|_| stream.bits().is_multiple_of(2)).collect()));
         }
         let depth = tree.nodes[node].depth + 1;
         tree.nodes.extend([leaf(depth), leaf(depth)]);
