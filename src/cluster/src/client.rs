@@ -195,7 +195,7 @@ impl SchedulerClient {
     /// Waits before the next attempt, or returns an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; retrying", self.shown);
-        let patience = match self.has_answered() || is_of_executor(problem) {
+        let patience = match self.has_answered() || is_of_executor(&self.shown, problem) {
             true => RETRY_TIMEOUT,
             false => FIRST_RETRY_TIMEOUT,
         };

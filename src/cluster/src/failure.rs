@@ -2,6 +2,8 @@
 
 use super::work_folder::NO_SPACE;
 use planetree_base::error::Error;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 /// Returns the error to report if a failure is permanent, or `None` if a retry may help.
 pub(crate) fn permanent_failure(shown: &str, has_answered: bool, text: &str) -> Option<Error> {
@@ -23,7 +25,7 @@ pub(crate) fn permanent_failure(shown: &str, has_answered: bool, text: &str) -> 
     if says(&["incompatible", "ballista-version"]) {
         return Some(Error::place(shown, first_line(text), "run the same build of planetree everywhere"));
     }
-    if !has_answered && !is_of_executor(text) && says(&["ConnectError", "Connection refused", "dns error"]) {
+    if !has_answered && says(&NO_CONNECTION) && !is_listening(shown) {
         return Some(Error::place(
             shown,
             "no scheduler is listening at this address",
@@ -64,14 +66,39 @@ pub(crate) fn cause_of(text: &str) -> &str {
     full_disk().unwrap_or(text)
 }
 
+/// What texts about connections that cannot be established contain.
+const NO_CONNECTION: [&str; 4] = ["ConnectError", "Connection refused", "dns error", "FetchFailed"];
+
 /// Returns whether a failed connection is one to an executor, which may have been lost after it had answered.
-pub(crate) fn is_of_executor(text: &str) -> bool {
-    text.contains("scheduler or executor at ")
+pub(crate) fn is_of_executor(shown: &str, text: &str) -> bool {
+    NO_CONNECTION.iter().any(|sign| text.contains(sign)) && is_listening(shown)
+}
+
+/// Returns whether the scheduler accepts connections. The texts of the engine do not always say whose connection failed.
+fn is_listening(address: &str) -> bool {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let mut addresses = address.to_socket_addrs().into_iter().flatten();
+    addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::cause_of;
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_lost_executor_is_not_a_missing_scheduler() {
+        let scheduler = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = scheduler.local_addr().unwrap().to_string();
+        let text = "tonic::transport::Error(Transport, ConnectError(\"tcp connect error\", 127.0.0.1:7))";
+        assert!(is_of_executor(&address, text) && !is_of_executor(&address, "h2 protocol error"));
+        assert!(permanent_failure(&address, false, text).is_none());
+        drop(scheduler);
+        assert!(!is_of_executor(&address, text));
+        let error = permanent_failure(&address, false, text).unwrap();
+        assert!(error.to_string().contains("no scheduler is listening"), "{error}");
+        assert!(permanent_failure(&address, true, text).is_none());
+    }
 
     #[test]
     fn the_cause_of_a_failed_task_is_found_in_the_text_of_the_engine() {
