@@ -339,7 +339,9 @@ fn the_table_of_kinds_matches_the_command_line() {
         let positional = command.get_positionals().count();
         assert_eq!(positional, usize::from(kind.positional.is_some()), "{}", kind.name);
         // If a file option were missing from the table, a step could read or write a file without the run noticing.
-        for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
+        let takes_value =
+            |argument: &&clap::Arg| !argument.is_positional() && argument.get_action().takes_values();
+        for argument in command.get_arguments().filter(takes_value) {
             let key = argument.get_long().unwrap_or_default().replace('-', "_");
             let value_names = argument
                 .get_value_names()
@@ -389,7 +391,7 @@ fn planning_rejects_invalid_settings_of_steps() {
             format!("{train}set = {{ num_tree = 3 }}\n"),
             "",
             "",
-            "p.toml:1:7: step a: unknown parameter \"num_tree\"",
+            "p.toml:4:9: step a: unknown parameter \"num_tree\"",
         ),
         (format!("[parameters]\nx = 1\n{train}"), "", "", "p.toml:2:1: unused parameter x"),
         (train.to_owned(), "y=1", "", "--set y: unknown parameter"),
