@@ -104,13 +104,19 @@ pub fn peak_of(directory: &Path, arguments: &str) -> (String, u64) {
 
 /// Waits for a process to end; its peak memory in MiB.
 pub fn peak_until_exit(child: &mut std::process::Child) -> u64 {
+    let peak = sampled_peak(child);
+    assert!(peak > 0, "the process ended before its memory was sampled");
+    peak
+}
+
+/// Like [`peak_until_exit`]; 0 if the process ended before its memory was sampled.
+pub fn sampled_peak(child: &mut std::process::Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         peak = peak.max(peak_in(&std::fs::read_to_string(&status).unwrap_or_default()));
         std::thread::sleep(Duration::from_millis(2)); // the interval at which memory is sampled
     }
-    assert!(peak > 0, "the process ended before its memory was sampled");
     peak
 }
 

@@ -35,7 +35,7 @@ pub(super) fn inject(torture: &mut Torture) {
                 let line = format!("{arguments} --memory-limit {limit}MiB --threads {threads}");
                 let mut child =
                     command(room.path(), &line).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-                let peak = peak_until_exit(&mut child);
+                let peak = sampled_peak(&mut child);
                 let ran = Ran::of(child.wait_with_output().unwrap());
                 let outcome = match super::outcome_of(&ran) {
                     Outcome::Survived if peak > *limit => Outcome::Silent,
