@@ -134,6 +134,18 @@ proptest! {
     }
 }
 
+/// An export of many trees was not recognised by its first bytes, and could not be replaced.
+#[test]
+fn exports_of_many_trees_are_recognised_as_our_own() {
+    let combine = Combine::Sum;
+    let model =
+        portable(&RandomModel { seed: 5, combine, features: 3, trees: 600, max_leaves: 3, numbers: 20 });
+    for (format, exporter) in exported() {
+        let Ok(ExportedModel { bytes, .. }) = export(format, &model) else { continue };
+        assert!((exporter.is_ours)(&bytes), "{}", format.name);
+    }
+}
+
 fn example() -> Model {
     let shape =
         RandomModel { seed: 3, combine: Combine::Sum, features: 3, trees: 3, max_leaves: 6, numbers: 20 };

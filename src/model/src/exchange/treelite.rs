@@ -28,7 +28,8 @@ const ATTRIBUTES: &str = "{\"planetree\":\"";
 pub(super) fn is_ours(bytes: &[u8]) -> bool {
     let start: Vec<u8> = VERSION.iter().flat_map(|number| number.to_le_bytes()).collect();
     bytes.starts_with(&start)
-        && memchr::memmem::find(&bytes[..bytes.len().min(1024)], ATTRIBUTES.as_bytes()).is_some()
+        // Lists with a number per tree come before the attributes.
+        && memchr::memmem::find(bytes, ATTRIBUTES.as_bytes()).is_some()
 }
 
 /// Returns the kind of model in a file.
