@@ -27,6 +27,7 @@ mod operator;
 mod order;
 mod output;
 mod partitions;
+mod pool;
 mod rewrite;
 mod roots;
 mod scan;

@@ -6,6 +6,7 @@ use super::functions::{OneQuery, ResolveModels, all_function_names, register, re
 use super::on_cluster::{SqlCluster, refuse_memory_tables, refuse_order_dependence, runs_on_cluster};
 use super::order::{KeepOrder, MergeInOrder};
 use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult};
+use super::pool::ReservingPool;
 use super::roots::Roots;
 use super::size::check_plan;
 use super::statement::{AllowedStatement, CopyStatement, parse};
@@ -17,7 +18,6 @@ use datafusion::catalog::SchemaProvider;
 use datafusion::common::DataFusionError;
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
@@ -94,7 +94,7 @@ impl Session {
         let engine = EngineThreads::start(threads)?;
         let pool = pool_of(memory_limit);
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(pool)))
+            .with_memory_pool(Arc::new(ReservingPool::new(pool)))
             .with_object_list_cache_limit(0)
             .build_arc()
             .map_err(|error| from_engine_error(&error, "", &KnownNames::default()))?;
