@@ -48,7 +48,10 @@ mod tests {
 
     /// Returns the long help of a command.
     fn help_of(name: &str) -> String {
-        let mut root = Arguments::command();
+        help_from(Arguments::command(), name)
+    }
+
+    fn help_from(mut root: clap::Command, name: &str) -> String {
         root.build();
         root.find_subcommand_mut(name).unwrap().render_long_help().to_string()
     }
@@ -88,7 +91,9 @@ mod tests {
         let root = crate::command_line();
         let mut count = 0;
         for command in root.get_subcommands() {
-            let help = help_of(command.get_name()).replace(" \\\n", "");
+            // Long examples are not wrapped.
+            let help = help_from(Arguments::command().term_width(0), command.get_name());
+            let help = help.replace(" \\\n", "");
             let start = format!("planetree {} ", command.get_name());
             for line in help.lines().map(str::trim).filter(|line| line.contains(&start)) {
                 let Some(place) = line.find(&start) else { continue };
