@@ -78,7 +78,7 @@ fn insert_after(text: &str, anchor: &str, lines: &str) -> String {
 fn build(workspace: &Path) -> PathBuf {
     let target = std::env::var("NEW_LEARNER_TARGET").map_or_else(|_| workspace.join("target"), PathBuf::from);
     let built = Command::new("cargo")
-        .args(["build", "--locked", "--features", "planetree-cli/cluster"])
+        .args(["build", "--locked", "--workspace", "--features", "planetree-cli/cluster"])
         .current_dir(workspace)
         .env("CARGO_TARGET_DIR", &target)
         .status();
