@@ -114,7 +114,7 @@ fn a_new_learner_touches_six_files_and_trains_the_same_bytes_everywhere() {
 
     same_rows(at);
     let bytes = |options: &str| {
-        let set = "--set ensemble=votes --set train_metric=ndcg@5 --valid vali --model m --overwrite";
+        let set = "--set ensemble=votes --set train_metric=ndcg@5 --valid vali --model m";
         planetree(&format!("--quiet train {set} {options}"));
         fs::read(at.join("m")).unwrap()
     };
