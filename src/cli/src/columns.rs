@@ -35,7 +35,7 @@ pub(crate) struct ColumnOptions {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
 
-    /// What to do with rows without a label, such as documents that nobody has judged
+    /// What to do with rows without a label, such as unjudged documents
     #[arg(long, value_enum, default_value_t = UnlabelledArgument::Keep)]
     unlabelled: UnlabelledArgument,
 }

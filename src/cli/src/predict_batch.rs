@@ -66,7 +66,7 @@ impl BatchReport {
     }
 }
 
-/// Scores all queries of the input. `write` prints the scores of one query, and returns whether somebody reads them.
+/// Scores all queries of the input. `write` prints the scores of one query, and returns false once the reader has closed the output.
 pub(crate) fn score_input(
     model: &Model,
     index_base: u32,

@@ -1,4 +1,4 @@
-//! Decides what happens to rows without a label, such as documents that nobody has judged.
+//! Decides what happens to rows without a label, such as unjudged documents.
 
 use crate::ingest::Ingest;
 use crate::rows::{Block, BlockBuilder};

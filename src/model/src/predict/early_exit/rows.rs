@@ -23,7 +23,7 @@ pub struct ExitRows<'a> {
 pub(super) struct ExitGroup {
     /// Values of the documents that have not exited.
     kept: KeptValues,
-    /// The document of each slot of the kept values, or [`NOBODY`]. Documents are in no particular order after an exit.
+    /// The document of each slot of the kept values, or [`VACANT`]. Documents are in no particular order after an exit.
     slots: Vec<u32>,
     /// Rows at which queries begin, followed by the number of rows.
     bounds: Vec<usize>,
@@ -37,7 +37,7 @@ pub(super) struct ExitGroup {
 }
 
 /// A slot without a document.
-const NOBODY: u32 = u32::MAX;
+const VACANT: u32 = u32::MAX;
 
 impl ExitGroup {
     /// Creates a group of queries, without the values of their documents.
@@ -61,7 +61,7 @@ impl ExitGroup {
             scorer.append(&mut self.kept, values.skip(start), rows);
             let row = first + start;
             self.slots.extend(row as u32..(row + rows) as u32);
-            self.slots.resize(self.slots.len() + BLOCK - rows, NOBODY);
+            self.slots.resize(self.slots.len() + BLOCK - rows, VACANT);
         }
         if let Some((feature, fill)) = scorer.base_feature {
             for (row, base) in self.bases[first..first + count].iter_mut().enumerate() {
@@ -81,7 +81,7 @@ impl ExitGroup {
             *sum = self.sums.get(*row as usize).copied().unwrap_or(0.0); // nobody has no sum
         }
         scorer.add(segment, &self.kept, &mut sums);
-        for (sum, row) in sums.as_flattened().iter().zip(&self.slots).filter(|(_, row)| **row != NOBODY) {
+        for (sum, row) in sums.as_flattened().iter().zip(&self.slots).filter(|(_, row)| **row != VACANT) {
             (self.sums[*row as usize], self.trees[*row as usize]) = (*sum, scorer.ends[segment]);
         }
     }
@@ -116,7 +116,7 @@ impl ExitGroup {
     /// Forgets the values of documents that have exited.
     fn compact(&mut self) {
         let has_exited = &self.has_exited;
-        let moves = close_gaps(&mut self.slots, |row| row == NOBODY || has_exited[row as usize]);
+        let moves = close_gaps(&mut self.slots, |row| row == VACANT || has_exited[row as usize]);
         match &mut self.kept {
             KeptValues::Codes(codes) => codes.compact(&moves, self.slots.len()),
             KeptValues::Values(values) => values.compact(&moves, self.slots.len()),
@@ -182,7 +182,7 @@ impl<'a> ExitRows<'a> {
 
     /// Returns the number of documents that have not exited.
     pub fn left(&self) -> usize {
-        let of_group = |group: &ExitGroup| group.slots.iter().filter(|row| **row != NOBODY).count();
+        let of_group = |group: &ExitGroup| group.slots.iter().filter(|row| **row != VACANT).count();
         self.groups.iter().map(of_group).sum()
     }
 
