@@ -66,7 +66,8 @@ impl BatchReport {
     }
 }
 
-/// Scores all queries of the input. `write` prints the scores of one query, and returns false once the reader has closed the output.
+/// Scores all queries of the input. `write` prints the scores of one query, and breaks once the reader has closed the
+/// output.
 pub(crate) fn score_input(
     model: &Model,
     index_base: u32,
