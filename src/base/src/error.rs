@@ -128,10 +128,34 @@ impl Error {
         Error::Usage { problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
+    /// Creates an error for threads that the system refuses to start.
+    pub fn threads(error: impl fmt::Display) -> Self {
+        Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+    }
+
+    /// Adds the step in which the error occurred, such as `fold 2`, to the beginning of its message. Errors at a place in
+    /// an input file stay as they are.
+    pub fn within(self, step: impl fmt::Display) -> Self {
+        match self {
+            Error::Usage { problem, remedy } => Error::usage(format_args!("{step}: {problem}"), remedy),
+            Error::Place { place, problem, remedy, source } => {
+                Error::Place { place: format!("{step}: {place}"), problem, remedy, source }
+            }
+            Error::Bug { at, problem, source } => Error::Bug { at: format!("{step}: {at}"), problem, source },
+            Error::Untrainable(inner) => Error::Untrainable(Box::new(inner.within(step))),
+            other => other,
+        }
+    }
+
     /// Creates an error for a failed system call on `place`. The remedy depends on the kind of the system error.
     pub fn io(place: impl fmt::Display, doing: &str, error: std::io::Error) -> Self {
         use std::io::ErrorKind;
+        /// ENFILE and EMFILE, the limits of the system and of a process, which have no kind of their own.
+        const TOO_MANY_FILES: [Option<i32>; 2] = [Some(23), Some(24)];
         let remedy = match error.kind() {
+            _ if TOO_MANY_FILES.contains(&error.raw_os_error()) => {
+                "raise the limit of open files, for example with: ulimit -n 1024"
+            }
             ErrorKind::NotFound => "check the spelling of the path",
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "check the permissions, or choose another location"
@@ -164,6 +188,38 @@ impl Error {
         .filter(|remedy| !remedy.is_empty())
     }
 
+    /// Replaces what the user can do about the error, where it says something.
+    pub fn map_remedy(mut self, change: impl FnOnce(&str) -> String) -> Self {
+        match &mut self {
+            Error::Input(input) => input.remedy = change(&input.remedy),
+            Error::Place { remedy, .. } | Error::Usage { remedy, .. } => *remedy = change(remedy),
+            _ => {}
+        }
+        self
+    }
+
+    /// Changes every text of the error: its place, problem and remedy.
+    pub fn map_texts(mut self, change: &dyn Fn(&str) -> String) -> Self {
+        let texts = match &mut self {
+            Error::Input(input) => vec![&mut input.at.file, &mut input.problem, &mut input.remedy],
+            Error::Place { place, problem, remedy, .. } => vec![place, problem, remedy],
+            Error::Usage { problem, remedy } => vec![problem, remedy],
+            Error::Bug { at, problem, .. } => vec![at, problem],
+            Error::QualityGate { problem } => vec![problem],
+            Error::Stopped { place, .. } => vec![place],
+            Error::Untrainable(inner) => {
+                let changed = std::mem::replace(&mut **inner, Error::Interrupted).map_texts(change);
+                **inner = changed;
+                Vec::new()
+            }
+            Error::Interrupted => Vec::new(),
+        };
+        for text in texts {
+            *text = change(text);
+        }
+        self
+    }
+
     /// Returns the exit code of a process that ends with this error: 2 for incorrect usage, 3 for a failed quality
     /// gate, 1 for all other errors.
     pub fn exit_code(&self) -> u8 {
@@ -191,6 +247,8 @@ mod tests {
 
     #[test]
     fn a_system_error_is_kept_as_the_source() {
+        let error = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(24));
+        assert!(error.remedy().is_some_and(|remedy| remedy.contains("ulimit -n")), "{error}");
         let error = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(2));
         assert_eq!(error.to_string(), "a.txt: cannot open: No such file or directory");
         let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
@@ -203,6 +261,28 @@ mod tests {
         let error = Error::Untrainable(Box::new(inner));
         assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()));
         assert_eq!(error.remedy(), Some("check the permissions, or choose another location"));
+    }
+
+    #[test]
+    fn an_error_within_a_step_starts_with_it_and_keeps_its_kind_and_source() {
+        let inner = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(2)).within("fold 2");
+        assert!(inner.source().is_some());
+        let error = Error::Untrainable(Box::new(inner)).within("trial 3");
+        assert_eq!(error.to_string(), "trial 3: fold 2: a.txt: cannot open: No such file or directory");
+        assert!(matches!(error, Error::Untrainable(_)));
+        assert_eq!(Error::usage("bad", "good").within("fold 1").to_string(), "fold 1: bad");
+        assert!(matches!(Error::Interrupted.within("fold 1"), Error::Interrupted));
+    }
+
+    #[test]
+    fn all_texts_of_an_error_can_be_changed() {
+        let change = |text: &str| text.replace("/tmp/1", "data.csv");
+        let error = Error::place("/tmp/1", "bad /tmp/1", "convert /tmp/1").caused_by(std::fmt::Error);
+        let error = Error::Untrainable(Box::new(error)).map_texts(&change);
+        assert_eq!(error.to_string(), "data.csv: bad data.csv");
+        assert_eq!(error.remedy(), Some("convert data.csv"));
+        assert!(matches!(error, Error::Untrainable(_)) && error.source().is_some());
+        assert_eq!(Error::usage("no /tmp/1", "").map_texts(&change).to_string(), "no data.csv");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::error::Error;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 thread_local! {
     /// Number of guards around the code that this thread runs.
@@ -12,6 +13,9 @@ thread_local! {
     /// Where the last guarded panic of this thread happened.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
+
+/// Where the last guarded panic of any thread happened, which may be caught by the thread that waits for a pool.
+static LAST: Mutex<String> = Mutex::new(String::new());
 
 /// A panic that was caught.
 #[derive(Debug)]
@@ -26,11 +30,12 @@ impl CaughtPanic {
         payload_text(&*self.payload)
     }
 
-    /// Converts the panic to an error: a limit of the system if threads could not be started, or else a bug.
+    /// Converts the panic to an error: a limit of the system if a thread could not be started or a file not opened, or
+    /// else a bug.
     pub fn into_error(self, at: &str) -> Error {
         let message = self.message();
         let line = message.lines().next().unwrap_or_default();
-        thread_limit_error(&message).unwrap_or_else(|| match self.place.is_empty() {
+        system_limit_error(&message).unwrap_or_else(|| match self.place.is_empty() {
             true => Error::bug(at, line),
             false => Error::bug(at, format_args!("{line} ({})", self.place)),
         })
@@ -46,6 +51,7 @@ pub fn print_only_unguarded() {
         }
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         tracing::debug!("caught a panic at {place}: {}", payload_text(info.payload()));
+        LAST.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&place);
         PLACE.set(place);
     }));
 }
@@ -55,10 +61,32 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     GUARDS.set(GUARDS.get() + 1);
     let outcome = catch_unwind(AssertUnwindSafe(work));
     GUARDS.set(GUARDS.get() - 1);
-    outcome.map_err(|payload| CaughtPanic { payload, place: PLACE.take() })
+    outcome.map_err(|payload| {
+        let mut place = PLACE.take();
+        if place.is_empty() {
+            place = take_last_place();
+        }
+        CaughtPanic { payload, place }
+    })
 }
 
-/// Declares that someone catches all panics of this thread, such as the runtime of an engine.
+fn take_last_place() -> String {
+    std::mem::take(&mut *LAST.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Returns whether the last guarded panic, which another thread reports, happened while a Parquet file was decoded: such a
+/// file is damaged. The panic is forgotten.
+pub fn was_in_decoder() -> bool {
+    is_decoder(&take_last_place())
+}
+
+/// Returns whether a place is in a library that decodes Parquet, the schema of Arrow in it, or compressed pages.
+fn is_decoder(place: &str) -> bool {
+    let libraries = ["/parquet-", "/arrow-ipc-", "/snap-", "/lz4_flex-", "/brotli-", "/zstd-"];
+    libraries.iter().any(|library| place.contains(library))
+}
+
+/// Declares that all panics of this thread are caught, for example by the runtime of an engine.
 pub fn guard_thread() {
     GUARDS.set(GUARDS.get() + 1);
 }
@@ -69,16 +97,26 @@ pub fn payload_text(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic without a message").to_owned()
 }
 
-/// Returns the error for a panic because the system refused to start a thread; `None` for any other panic.
-pub fn thread_limit_error(message: &str) -> Option<Error> {
+/// Returns the error for a panic because the system refused to start a thread or to open a file; `None` for any other
+/// panic.
+pub fn system_limit_error(message: &str) -> Option<Error> {
     let text = message.to_ascii_lowercase();
+    if text.contains("too many open files") {
+        return Some(Error::usage(
+            "too many open files: the limit of this process is reached",
+            "raise the limit, for example with: ulimit -n 1024",
+        ));
+    }
     let is_limit = text.contains("thread") && (text.contains("spawn") || text.contains("wouldblock"));
-    is_limit.then(|| {
-        Error::usage(
-            "cannot start a thread: the limit of this user or container is reached",
-            "lower --threads, or raise the limit of processes (ulimit -u, or pids.max of the container)",
-        )
-    })
+    is_limit.then(too_many_threads)
+}
+
+/// Returns the error for a thread that the system refused to start.
+pub(crate) fn too_many_threads() -> Error {
+    Error::usage(
+        "cannot start a thread: the limit of this user or container is reached",
+        "lower --threads, or raise the limit of processes (ulimit -u, or pids.max of the container)",
+    )
 }
 
 #[cfg(test)]
@@ -97,14 +135,21 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_thread_is_a_limit_of_the_system() {
+    fn panics_in_decoders_are_told_from_others() {
+        assert!(is_decoder("/registry/src/index.crates.io-1/parquet-59.3.2/src/file/metadata.rs:7:3"));
+        assert!(!is_decoder("src/sql/src/engine.rs:7:3") && !is_decoder(""));
+    }
+
+    #[test]
+    fn a_refused_thread_or_file_is_a_limit_of_the_system() {
         for message in [
             "OS can't spawn worker thread: Resource temporarily unavailable (os error 11)",
             "failed to spawn thread: Os { code: 11, kind: WouldBlock, message: \"Resource temporarily unavailable\" }",
+            "failed to create UnixStream: Os { code: 24, kind: Uncategorized, message: \"Too many open files\" }",
             "The global thread pool has not been initialized.: ThreadPoolBuildError { kind: IOError(Os { code: 11, kind: WouldBlock, message: \"\" }) }",
         ] {
-            assert_eq!(thread_limit_error(message).unwrap().exit_code(), 2, "{message}");
+            assert_eq!(system_limit_error(message).unwrap().exit_code(), 2, "{message}");
         }
-        assert!(thread_limit_error("index out of bounds").is_none());
+        assert!(system_limit_error("index out of bounds").is_none());
     }
 }

@@ -8,10 +8,10 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let unit = unit.trim().to_ascii_lowercase();
     let factor: u64 = match unit.as_str() {
         "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        "t" | "tb" | "tib" => 1 << 40,
+        "k" | "ki" | "kb" | "kib" => 1 << 10,
+        "m" | "mi" | "mb" | "mib" => 1 << 20,
+        "g" | "gi" | "gb" | "gib" => 1 << 30,
+        "t" | "ti" | "tb" | "tib" => 1 << 40,
         _ => return Err(format!("{text:?} is not a size; write for example 512MiB or 2GiB")),
     };
     match number.parse::<f64>() {
@@ -60,6 +60,12 @@ mod tests {
     fn sizes_are_read_and_shown() {
         assert_eq!(parse_size("512MiB"), Ok(512 << 20));
         assert_eq!(parse_size("1.5g"), Ok(3 << 29));
+        // As Kubernetes writes them.
+        assert_eq!(parse_size("256Mi"), parse_size("256MiB"));
+        assert_eq!(
+            (parse_size("8Ki"), parse_size("2Gi"), parse_size("1Ti")),
+            (Ok(8 << 10), Ok(2 << 30), Ok(1 << 40))
+        );
         assert_eq!(parse_size("42"), Ok(42));
         assert!(parse_size("many").is_err());
         assert_eq!(shown_size(1536), "1.5 KiB");

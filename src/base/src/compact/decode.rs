@@ -101,11 +101,11 @@ impl<'de> Deserializer<'de> for CompactDecoder<'_, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
         let left = self.reader.length(0)?;
-        visitor.visit_seq(Parts { reader: self.reader, left })
+        visitor.visit_seq(SequenceParts { reader: self.reader, left })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, left: usize, visitor: V) -> Done<V::Value> {
-        visitor.visit_seq(Parts { reader: self.reader, left })
+        visitor.visit_seq(SequenceParts { reader: self.reader, left })
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for CompactDecoder<'_, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Done<V::Value> {
         let left = self.reader.length(0)?;
-        visitor.visit_map(Parts { reader: self.reader, left })
+        visitor.visit_map(SequenceParts { reader: self.reader, left })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -146,12 +146,12 @@ impl<'de> Deserializer<'de> for CompactDecoder<'_, '_> {
 }
 
 /// The elements of a list, map or struct that are not yet decoded.
-struct Parts<'a, 'r> {
+struct SequenceParts<'a, 'r> {
     reader: &'a mut WireReader<'r>,
     left: usize,
 }
 
-impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
+impl<'de> de::SeqAccess<'de> for SequenceParts<'_, '_> {
     type Error = CompactFault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Done<Option<T::Value>> {
@@ -169,7 +169,7 @@ impl<'de> de::SeqAccess<'de> for Parts<'_, '_> {
     }
 }
 
-impl<'de> de::MapAccess<'de> for Parts<'_, '_> {
+impl<'de> de::MapAccess<'de> for SequenceParts<'_, '_> {
     type Error = CompactFault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Done<Option<K::Value>> {

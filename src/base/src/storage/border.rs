@@ -3,12 +3,16 @@
 
 use super::interrupt;
 use crate::error::{Error, Result};
+use crate::threads::require_threads;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+
+/// Number of threads for I/O in the background.
+const IO_THREADS: usize = 2;
 
 /// The runtimes of this process and of the processes that it was forked from.
 static FIRST: OnceLock<Box<ProcessRuntime>> = OnceLock::new();
@@ -36,12 +40,14 @@ fn runtime() -> &'static Runtime {
 
 impl ProcessRuntime {
     fn start(process: u32) -> Self {
+        // The program reports this panic as a limit of the system.
+        require_threads(IO_THREADS).expect("spawning the I/O threads");
         let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(IO_THREADS)
             .thread_name("planetree-io")
             .enable_all()
             .build()
-            .expect("starting the two I/O threads");
+            .expect("starting the I/O threads");
         ProcessRuntime { process, runtime, of_child: OnceLock::new() }
     }
 }
@@ -118,8 +124,13 @@ pub(super) async fn until_deadline<F: Future>(future: F) -> object_store::Result
     let limit = deadline();
     tokio::time::timeout(limit, future).await.map_err(|_| object_store::Error::Generic {
         store: "deadline",
-        source: format!("{DEADLINE_PASSED} within {} s", limit.as_secs_f64()).into(),
+        source: deadline_passed(limit).into(),
     })
+}
+
+/// Returns the message of a request that was given up at the deadline.
+pub(super) fn deadline_passed(deadline: Duration) -> String {
+    format!("{DEADLINE_PASSED} within {} s", deadline.as_secs_f64())
 }
 
 /// Part of the message of a request that was given up at the deadline.
@@ -128,7 +139,7 @@ pub(super) const DEADLINE_PASSED: &str = "no answer from the server";
 /// Returns whether a retry cannot mend a failure.
 #[cfg(feature = "cloud")]
 fn is_final(error: &object_store::Error) -> bool {
-    super::requests::refusal_in(&error.to_string()).is_some()
+    super::refusal::refusal_in(&error.to_string()).is_some()
 }
 
 /// Returns whether a retry cannot mend a failure.

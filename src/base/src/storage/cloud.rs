@@ -4,7 +4,8 @@
 use super::border;
 use super::location::Access;
 use super::redact::{redacted_url, without_urls};
-use super::requests::{Connector, refusal_in};
+use super::refusal::refusal_in;
+use super::requests::Connector;
 use crate::error::{Error, Result};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;

@@ -95,6 +95,18 @@ pub fn refuse_hidden(location: &Location) -> Result<()> {
     ))
 }
 
+/// Rejects the output `-`, which would be a file of that name. Outputs are files or directories, not the standard
+/// output.
+pub fn refuse_dash(location: &Location) -> Result<()> {
+    match location {
+        Location::Local(path) if path.as_os_str() == "-" => Err(Error::usage(
+            "the output is a file, so it cannot be the standard output (-)",
+            "name a file, such as output.parquet; planetree predict --scores - prints scores",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Directories that never hold results, even as parents in an absolute path.
 const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws"];
 

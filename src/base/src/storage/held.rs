@@ -25,6 +25,15 @@ pub struct HeldDirectory {
     directory: Option<File>,
 }
 
+/// What changes if a local file is replaced or written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileVersion {
+    inode: u64,
+    size: u64,
+    /// Time of the last modification, in seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
 impl HeldDirectory {
     /// Opens a directory and reads the file `marker`, which lists the other files. Returns `None` if there is no such
     /// file.
@@ -97,6 +106,19 @@ impl HeldDirectory {
         }
     }
 
+    /// Returns the version of a file, or `None` for an object store, where files are never changed in place.
+    pub fn version(&self, name: &str) -> Result<Option<FileVersion>> {
+        let place = self.location.join(name);
+        let metadata = match (self.open_file(name), &place) {
+            (Some(opened), _) => opened.and_then(|file| file.metadata()),
+            (None, Location::Local(path)) => std::fs::metadata(path),
+            (None, Location::Remote(_)) => return Ok(None),
+        };
+        let metadata = metadata.map_err(|error| Error::io(&place, "read", error))?;
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Ok(Some(FileVersion { inode: metadata.ino(), size: metadata.size(), modified }))
+    }
+
     /// Reads `length` bytes of a file, from the offset `start` on. Fails if the file is too short.
     pub fn read_range(&self, name: &str, start: u64, length: u64) -> Result<Bytes> {
         let failed = |error: io::Error| Error::io(self.location.join(name), "read", error);
@@ -154,7 +176,7 @@ mod tests {
         write(&target, "two");
         write(&target, "three");
         let entries = || std::fs::read_dir(root.path()).unwrap().count();
-        assert_eq!(entries(), 2, "what is being read is put aside, what is not is gone");
+        assert_eq!(entries(), 2, "the version that is being read is kept, the one after it is deleted");
         assert_eq!(
             (held.size("data").unwrap(), &held.read_range("data", 0, 3).unwrap()[..]),
             (Some(3), &b"one"[..])

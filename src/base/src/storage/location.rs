@@ -5,15 +5,20 @@
 use super::border;
 use super::remote_read::{RangeReader, StreamReader};
 use crate::error::{Error, Result};
+use crate::size::shown_size;
 use bytes::Bytes;
+use futures::StreamExt;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path as ObjectPath;
-use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Maximum bytes of an object that is read whole.
+const MAX_WHOLE: usize = 1 << 30;
 
 /// The sources from which credentials for object stores may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -216,10 +221,11 @@ impl Location {
         })?;
         let bytes = match ranged {
             Some(bytes) => bytes,
-            // The web server does not support range requests, so read everything and keep only the range.
+            // The web server does not support range requests, so read up to the end of the range.
             None => {
                 let mut whole = Vec::new();
                 self.stream(remote)?
+                    .take(range.end)
                     .read_to_end(&mut whole)
                     .map_err(|error| Error::io(self, "read", error))?;
                 let end = (range.end as usize).min(whole.len());
@@ -250,9 +256,18 @@ impl Location {
             },
             // A single request returns one consistent version, even if the object is being replaced.
             Location::Remote(remote) => {
-                let whole = border::retry(|| async { remote.store.get(&remote.path).await?.bytes().await });
+                let whole =
+                    border::retry(|| async { collected(remote.store.get(&remote.path).await?).await });
                 match border::wait_or_interrupt(whole)? {
-                    Ok(bytes) => Ok(Some(bytes)),
+                    Ok(Some(bytes)) => Ok(Some(bytes)),
+                    Ok(None) => Err(Error::place(
+                        self,
+                        format_args!(
+                            "too large to be read whole: more than {}",
+                            shown_size(MAX_WHOLE as u64)
+                        ),
+                        "check that this is the right object, or copy it to a local disk",
+                    )),
                     Err(object_store::Error::NotFound { .. }) => Ok(None),
                     Err(error) => Err(self.store_error("read", &error)),
                 }
@@ -377,6 +392,20 @@ impl Location {
             Err(error) => Err(self.store_error("read", &error)),
         }
     }
+}
+
+/// Receives a whole object. Returns `None` if it is too large. Memory grows with what arrives, because a server may claim
+/// any length.
+async fn collected(object: GetResult) -> object_store::Result<Option<Bytes>> {
+    let mut chunks = object.into_stream();
+    let mut whole = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        whole.extend_from_slice(&chunk?);
+        if whole.len() > MAX_WHOLE {
+            return Ok(None);
+        }
+    }
+    Ok(Some(whole.into()))
 }
 
 fn is_absent(error: &io::Error) -> bool {

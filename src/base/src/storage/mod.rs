@@ -1,6 +1,8 @@
 //! Reads from and atomically writes to local paths and object stores. Both are represented by the type [`Location`].
 //! Only this module of the crate contains async code.
 
+#[cfg(feature = "cloud")]
+mod answer;
 pub mod border;
 mod checksum;
 #[cfg(feature = "cloud")]
@@ -15,6 +17,8 @@ mod mapped;
 mod open_files;
 mod pinned;
 mod redact;
+#[cfg(feature = "cloud")]
+mod refusal;
 mod remote_read;
 #[cfg(feature = "cloud")]
 mod requests;
@@ -27,8 +31,8 @@ pub use format::{
     Compression, FileFormat, MODEL_FORMATS, OutputFormats, REPORT_FORMATS, RUN_FORMATS, SCORES_FORMATS,
     STATS_FORMATS, TABLE_FORMATS, text_format,
 };
-pub use guard::{Guard, Head, foreign, head_of, refuse_hidden, replaces};
-pub use held::HeldDirectory;
+pub use guard::{Guard, Head, foreign, head_of, refuse_dash, refuse_hidden, replaces};
+pub use held::{FileVersion, HeldDirectory};
 pub use location::{Access, Location};
 pub use lock::PlaceLock;
 pub use mapped::map_stretch;

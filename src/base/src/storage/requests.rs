@@ -1,74 +1,27 @@
 //! Sends requests to object stores and web servers. It tells the user about servers that do not answer, gives up at
-//! once if a connection is refused, sends credentials to no other host, and bounds the answers that are parsed.
+//! once if a connection is refused, sends credentials to no other host, and bounds the answers.
 
+use super::answer::{BoundedBody, NOTICE, has_short_tags, notify};
 use super::border;
+use super::refusal::RequestRefusal;
 use bytes::Bytes;
 use futures::StreamExt;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpService,
+    HttpResponseBody, HttpService,
 };
 use object_store::{ClientOptions, Result as StoreResult};
-use std::fmt;
 use std::io::ErrorKind;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// Time without an answer after which the user is told.
-const NOTICE: Duration = Duration::from_secs(10);
-/// Maximum time of one try of a request, with the body of the response.
+/// Maximum time of one try of a request until the answer begins, and between parts of the answer.
 const TRY: Duration = Duration::from_secs(30);
 /// Maximum bytes of a response that is parsed, such as a list of objects. A page of a list has at most 1,000 names of
 /// at most 1,024 bytes.
-const MAX_ANSWER: usize = 8 << 20;
-/// Maximum bytes of an XML tag. The time to parse a tag grows with the square of the number of its attributes.
-const MAX_TAG: usize = 1 << 10;
-
-/// A request that failed and would fail again.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// No server listens at this address.
-    Connection(String),
-    /// The server redirects to this other host.
-    Redirect(String),
-    /// The server at this address sent an answer that no store sends.
-    Answer(String),
-}
-
-/// The first words of each refusal. The `object_store` crate wraps errors, so their texts are searched.
-const REFUSALS: [&str; 3] =
-    ["connection refused: ", "refused redirect to another host: ", "refused answer from "];
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Connection(host) => write!(f, "{}{host}", REFUSALS[0]),
-            Refusal::Redirect(host) => write!(f, "{}{host}", REFUSALS[1]),
-            Refusal::Answer(host) => write!(f, "{}{host}", REFUSALS[2]),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// Returns the refusal that a message of the `object_store` crate contains, and what to do about it.
-pub(super) fn refusal_in(message: &str) -> Option<(String, &'static str)> {
-    let (start, kind) =
-        REFUSALS.iter().enumerate().find_map(|(kind, words)| Some((message.find(words)?, kind)))?;
-    let end = message[start + REFUSALS[kind].len()..].find([' ', '\n', ')', ',']);
-    let text = match end {
-        Some(end) => &message[start..start + REFUSALS[kind].len() + end],
-        None => &message[start..],
-    };
-    Some(match kind {
-        0 => (text.to_owned(), "start the server, or check the host and the port of the endpoint"),
-        1 => (
-            format!("{text}, because the request carries credentials"),
-            "check the endpoint and the region of the bucket (AWS_REGION)",
-        ),
-        _ => (format!("{text}: it is too large, or not an answer of an object store"), "check the endpoint"),
-    })
-}
+const MAX_ANSWER: u64 = 8 << 20;
+/// Maximum bytes of all pages of a list.
+const MAX_LIST: u64 = 256 << 20;
 
 /// Opens connections for an object store.
 #[derive(Debug)]
@@ -79,7 +32,8 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> StoreResult<HttpClient> {
-        Ok(HttpClient::new(Requests { client: client(options, self.has_secrets)? }))
+        let client = client(options, self.has_secrets)?;
+        Ok(HttpClient::new(Requests { client, listed: AtomicU64::new(0) }))
     }
 }
 
@@ -95,7 +49,7 @@ fn client(options: &ClientOptions, has_secrets: bool) -> StoreResult<reqwest::Cl
     let limit = border::deadline();
     let mut builder = reqwest::Client::builder()
         .user_agent(value(ClientConfigKey::UserAgent).unwrap_or_else(|| "planetree".to_owned()))
-        .timeout(time(ClientConfigKey::Timeout, TRY).min(limit))
+        .read_timeout(time(ClientConfigKey::Timeout, TRY).min(limit))
         .connect_timeout(time(ClientConfigKey::ConnectTimeout, Duration::from_secs(5)).min(limit))
         .https_only(!is_set(ClientConfigKey::AllowHttp));
     if has_secrets {
@@ -139,7 +93,7 @@ fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Acti
         true => attempt.stop(),
         false => {
             let host = attempt.url().host_str().unwrap_or("(none)").to_owned();
-            attempt.error(Refusal::Redirect(host))
+            attempt.error(RequestRefusal::Redirect(host))
         }
     }
 }
@@ -148,6 +102,8 @@ fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Acti
 #[derive(Debug)]
 struct Requests {
     client: reqwest::Client,
+    /// Bytes of the pages of the list that began last.
+    listed: AtomicU64,
 }
 
 #[async_trait::async_trait]
@@ -157,29 +113,73 @@ impl HttpService for Requests {
             authority.as_str().rsplit('@').next().unwrap_or_default() // without user name and password
         });
         let host = host.to_owned();
-        let is_parsed = is_parsed(request.method().as_str(), request.uri().query().unwrap_or_default());
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let is_parsed = is_parsed(request.method().as_str(), &query);
+        let range = request.headers().get("range").and_then(|range| bytes_of_range(range.to_str().ok()?));
         let response =
             watched(&host, self.client.call(request)).await.map_err(|error| refused(error, &host))?;
-        if !is_parsed && response.status().is_success() {
-            return Ok(response);
-        }
         let (parts, body) = response.into_parts();
-        let mut chunks = body.bytes_stream();
-        let mut answer = Vec::new();
-        while let Some(chunk) = watched(&host, chunks.next()).await {
-            answer.extend_from_slice(&chunk?);
-            if answer.len() > MAX_ANSWER {
-                break;
+        if !is_parsed && parts.status.is_success() {
+            // A server that ignores the range answers 200 with the whole object, of which only the range is then read.
+            let is_part = parts.status.as_u16() == 206;
+            let most = range.filter(|_| is_part).unwrap_or(u64::MAX);
+            let length = parts.headers.get("content-length").and_then(|length| length.to_str().ok());
+            if length.is_some_and(|length| length.parse().is_ok_and(|length: u64| length > most)) {
+                return Err(HttpError::new(HttpErrorKind::Decode, RequestRefusal::Answer(host)));
             }
+            let body = HttpResponseBody::new(BoundedBody::new(body, host, most));
+            return Ok(HttpResponse::from_parts(parts, body));
         }
-        if answer.len() > MAX_ANSWER || !has_short_tags(&answer) {
-            if parts.status.is_success() {
-                return Err(HttpError::new(HttpErrorKind::Decode, Refusal::Answer(host)));
+        let answer = collected(body, &host).await?;
+        match answer {
+            Some(answer)
+                if has_short_tags(&answer) && self.list_may_continue(&query, answer.len() as u64) =>
+            {
+                Ok(HttpResponse::from_parts(parts, Bytes::from(answer).into()))
             }
-            answer.clear(); // such as the error page of a proxy: its status decides about retries
+            _ if parts.status.is_success() => {
+                Err(HttpError::new(HttpErrorKind::Decode, RequestRefusal::Answer(host)))
+            }
+            // Such as the error page of a proxy: its status decides about retries.
+            _ => Ok(HttpResponse::from_parts(parts, Bytes::new().into())),
         }
-        Ok(HttpResponse::from_parts(parts, Bytes::from(answer).into()))
     }
+}
+
+impl Requests {
+    /// Returns whether the pages of a list are still short enough in all. A server may send pages without end.
+    fn list_may_continue(&self, query: &str, bytes: u64) -> bool {
+        let continues = |part: &str| part.starts_with("continuation-token=") || part.starts_with("marker=");
+        let is_list = |part: &str| part.starts_with("list-type=") || part == "comp=list";
+        if query.split('&').any(continues) {
+            return self.listed.fetch_add(bytes, Ordering::Relaxed) <= MAX_LIST;
+        }
+        if query.split('&').any(is_list) {
+            self.listed.store(bytes, Ordering::Relaxed);
+        }
+        true
+    }
+}
+
+/// Receives an answer that is parsed. Returns `None` if it is too long.
+async fn collected(body: HttpResponseBody, host: &str) -> Result<Option<Vec<u8>>, HttpError> {
+    let body = BoundedBody::new(body, host.to_owned(), u64::MAX);
+    let mut chunks = HttpResponseBody::new(body).bytes_stream();
+    let mut answer = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        answer.extend_from_slice(&chunk?);
+        if answer.len() as u64 > MAX_ANSWER {
+            return Ok(None);
+        }
+    }
+    Ok(Some(answer))
+}
+
+/// Returns the number of bytes of a range such as `bytes=0-99`, if its end is given.
+fn bytes_of_range(range: &str) -> Option<u64> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    last.checked_sub(first)?.checked_add(1)
 }
 
 /// Returns whether the answer to a request is parsed. Only the contents of objects are not.
@@ -190,30 +190,6 @@ fn is_parsed(method: &str, query: &str) -> bool {
     method != "GET" || query.split('&').any(is_list)
 }
 
-/// Returns whether all XML tags of a text are short. A `>` between quotes does not end a tag.
-fn has_short_tags(text: &[u8]) -> bool {
-    let (mut open, mut quote) = (None, None);
-    for (place, byte) in text.iter().copied().enumerate() {
-        let Some(start) = open else {
-            if byte == b'<' {
-                open = Some(place);
-            }
-            continue;
-        };
-        if place - start > MAX_TAG {
-            return false;
-        }
-        match quote {
-            Some(end) if byte == end => quote = None,
-            Some(_) => {}
-            None if byte == b'>' => open = None,
-            None if byte == b'\'' || byte == b'"' => quote = Some(byte),
-            None => {}
-        }
-    }
-    true
-}
-
 /// Converts errors that a retry cannot mend, with their cause.
 fn refused(error: HttpError, host: &str) -> HttpError {
     let mut source = std::error::Error::source(&error);
@@ -221,14 +197,26 @@ fn refused(error: HttpError, host: &str) -> HttpError {
         if let Some(system) = cause.downcast_ref::<std::io::Error>()
             && system.kind() == ErrorKind::ConnectionRefused
         {
-            return HttpError::new(HttpErrorKind::Unknown, Refusal::Connection(host.to_owned()));
+            return HttpError::new(HttpErrorKind::Unknown, RequestRefusal::Connection(host.to_owned()));
         }
-        if let Some(Refusal::Redirect(other)) = cause.downcast_ref::<Refusal>() {
-            return HttpError::new(HttpErrorKind::Unknown, Refusal::Redirect(other.clone()));
+        if is_unknown_host(cause) {
+            return HttpError::new(HttpErrorKind::Unknown, RequestRefusal::Name(host.to_owned()));
+        }
+        if let Some(RequestRefusal::Redirect(other)) = cause.downcast_ref::<RequestRefusal>() {
+            return HttpError::new(HttpErrorKind::Unknown, RequestRefusal::Redirect(other.clone()));
         }
         source = cause.source();
     }
     error
+}
+
+/// Checks whether an error says that the name of a host has no address. A failure of the name server itself may be over
+/// in a moment.
+fn is_unknown_host(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let text = cause.to_string();
+    cause.is::<std::io::Error>()
+        && text.contains("failed to lookup address information")
+        && !text.contains("Temporary failure")
 }
 
 /// Waits for an answer, and tells the user if there is none for a while.
@@ -239,16 +227,6 @@ async fn watched<T>(host: &str, answer: impl Future<Output = T>) -> T {
             answer = &mut answer => return answer,
             () = tokio::time::sleep(NOTICE) => notify(host),
         }
-    }
-}
-
-/// Prints a notice, unless one was printed a moment ago for another request.
-fn notify(host: &str) {
-    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if last.is_none_or(|last| last.elapsed() >= NOTICE - Duration::from_secs(1)) {
-        *last = Some(Instant::now());
-        tracing::warn!("no answer from {host} yet");
     }
 }
 
@@ -264,27 +242,30 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_of_many_attributes_is_refused() {
-        assert!(has_short_tags(b"<a x='1'><b>text > text</b></a>"));
-        let many = format!("<a {}/>", "x='1' ".repeat(1000));
-        assert!(!has_short_tags(many.as_bytes()));
-        let quoted = format!("<a {}/>", "x='>' ".repeat(1000));
-        assert!(!has_short_tags(quoted.as_bytes()), "the tag does not end between quotes");
-        assert!(has_short_tags(&br#"<Key Owner="it's">it's</Key>"#.repeat(10_000)));
-        assert!(has_short_tags(&b"x".repeat(1 << 20)), "long text is not a tag");
+    fn ranges_have_a_number_of_bytes_if_their_end_is_given() {
+        assert_eq!(bytes_of_range("bytes=10-19"), Some(10));
+        assert_eq!(bytes_of_range("bytes=0-18446744073709551615"), None);
+        for open in ["bytes=10-", "bytes=-5", "bytes=9-3", "lines=1-2"] {
+            assert_eq!(bytes_of_range(open), None, "{open}");
+        }
     }
 
     #[test]
-    fn refusals_are_found_in_messages() {
-        let message = format!(
-            "Error performing GET http://h/b in 1ms - HTTP error: {}",
-            Refusal::Connection("h:9".into())
-        );
-        assert_eq!(refusal_in(&message).unwrap().0, "connection refused: h:9");
-        let message = format!("Generic S3 error: ({}) after 1 try", Refusal::Redirect("evil".into()));
-        assert!(
-            refusal_in(&message).unwrap().0.starts_with("refused redirect to another host: evil, because")
-        );
-        assert!(refusal_in("no such key").is_none());
+    fn only_a_name_without_an_address_is_an_unknown_host() {
+        for (text, is_unknown) in
+            [("Name or service not known", true), ("Temporary failure in name resolution", false)]
+        {
+            let error = std::io::Error::other(format!("failed to lookup address information: {text}"));
+            assert_eq!(is_unknown_host(&error), is_unknown, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_ends() {
+        let requests = Requests { client: reqwest::Client::new(), listed: AtomicU64::new(0) };
+        let page = "list-type=2&prefix=a&continuation-token=b";
+        assert!(requests.list_may_continue("list-type=2&prefix=a", MAX_LIST));
+        assert!(requests.list_may_continue(page, 1) && !requests.list_may_continue(page, 1));
+        assert!(requests.list_may_continue("list-type=2&prefix=a", 1) && requests.list_may_continue(page, 1));
     }
 }

@@ -4,12 +4,12 @@
 //! object is buffered and then uploaded in one request, or in a multipart upload that becomes visible when it is
 //! completed.
 
-use super::bucket::{PART_BYTES, upload};
 use super::local::{make_directories, parent_of, remove_leftovers};
+use super::upload::{PART_BYTES, upload};
 use super::{refuse_http, run_id};
 use crate::error::{Error, Result};
 use crate::storage::border::{retry, start, wait, wait_or_interrupt};
-use crate::storage::guard::{Guard, refuse_hidden};
+use crate::storage::guard::{Guard, refuse_dash, refuse_hidden};
 use crate::storage::location::{Location, Remote};
 use crate::storage::{HashingWriter, interrupt};
 use object_store::ObjectStoreExt;
@@ -35,6 +35,7 @@ impl FileOutput {
     /// Prepares to write a file at a path that the user chose. Fails if the path is hidden, or if a file exists and
     /// the guard does not permit replacing it.
     pub fn guarded(target: &Location, guard: Guard) -> Result<Self> {
+        refuse_dash(target)?;
         refuse_hidden(target)?;
         let output = FileOutput { guard: Some(guard), ..FileOutput::create(target)? };
         output.ask_guard()?;

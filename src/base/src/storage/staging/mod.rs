@@ -7,6 +7,7 @@ mod file;
 mod history;
 mod local;
 mod turn;
+mod upload;
 
 pub use file::FileOutput;
 
