@@ -24,11 +24,11 @@ enum ExpressionNode {
     Number(f64),
     Label,
     Call(MathFunction, Box<ExpressionNode>),
-    Both(Combination, Box<ExpressionNode>, Box<ExpressionNode>),
+    Both(Operation, Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
 type MathFunction = fn(f64) -> f64;
-type Combination = fn(f64, f64) -> f64;
+type Operation = fn(f64, f64) -> f64;
 
 /// Functions that a formula may call.
 const FUNCTIONS: [(&str, MathFunction); 4] =
@@ -96,7 +96,7 @@ impl ExpressionReader<'_> {
     fn sum(&mut self) -> Result<ExpressionNode, String> {
         let mut left = self.product()?;
         loop {
-            let combine: Combination = if self.take("+") {
+            let combine: Operation = if self.take("+") {
                 |left, right| left + right
             } else if self.take("-") {
                 |left, right| left - right
@@ -110,7 +110,7 @@ impl ExpressionReader<'_> {
     fn product(&mut self) -> Result<ExpressionNode, String> {
         let mut left = self.signed()?;
         loop {
-            let combine: Combination = if self.take("*") {
+            let combine: Operation = if self.take("*") {
                 |left, right| left * right
             } else if self.take("/") {
                 |left, right| left / right

@@ -212,6 +212,12 @@ impl FromStr for Metric {
                 "remove unjudged documents from the ranking and compute map, or use trec_eval",
             ));
         }
+        if is_only_in_trec_eval(text) {
+            return Err(Error::usage(
+                format_args!("{text} of trec_eval is not available"),
+                "write the ranking with planetree evaluate --write-run FILE and use trec_eval",
+            ));
+        }
         let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
             let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
             let all: Vec<String> = ENTRIES.iter().map(NamedMetric::written).collect();
@@ -249,6 +255,14 @@ fn trec_eval_name(text: &str) -> Option<(&str, Option<&str>)> {
     let is_depth = !depth.is_empty() && depth.bytes().all(|byte| byte.is_ascii_digit());
     let name = name.strip_suffix("_cut").unwrap_or(name);
     is_depth.then_some((name, Some(depth)))
+}
+
+/// Checks whether a text is a measure of trec_eval without an equivalent here.
+fn is_only_in_trec_eval(text: &str) -> bool {
+    const NAMES: [&str; 6] = ["gm_map", "gm_bpref", "11pt_avg", "ndcg_rel", "infAP", "utility"];
+    const FAMILIES: [&str; 7] =
+        ["iprec_at_recall", "set_", "num_", "relative_P_", "Rndcg", "Rprec_mult", "map_avgjg"];
+    NAMES.contains(&text) || FAMILIES.iter().any(|family| text.starts_with(family))
 }
 
 /// Parses two percentages, the lower first. They are written as `0-5` or, as in Mohan's thesis, as `[0,5]`.

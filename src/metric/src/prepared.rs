@@ -92,8 +92,8 @@ impl Prepared {
         self.metric.value(&views, &self.facts[query], &self.convention)
     }
 
-    /// Returns whether the order of the documents determines the metric, with tied documents in input order. Then
-    /// [`Prepared::of_order`] may be used.
+    /// Returns whether the order of the documents determines the metric, with the mean over all orders of tied documents.
+    /// Then [`Prepared::of_order`] may be used.
     pub fn is_of_order(&self) -> bool {
         let ties = match self.metric {
             Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => self.convention.ties,
@@ -104,13 +104,13 @@ impl Prepared {
             | Metric::Recall(_) => self.convention.binary_ties,
             _ => return false,
         };
-        ties == Ties::Input && self.convention.scores == Width::Float64
+        ties == Ties::Average && self.convention.scores == Width::Float64
     }
 
-    /// Evaluates one query of the partition, given its labels in ranked order. Returns `None` if the query is excluded
-    /// from the mean.
-    pub fn of_order(&self, query: usize, labels: &[f32]) -> Option<f64> {
-        let ranked = Ranked { labels, ties: Spans::Settled, documents: labels.len() };
+    /// Evaluates one query of the partition, given its labels in ranked order and the end index of each run of documents
+    /// with equal scores. Returns `None` if the query is excluded from the mean.
+    pub fn of_order(&self, query: usize, labels: &[f32], ends: &[u32]) -> Option<f64> {
+        let ranked = Ranked { labels, ties: Spans::Averaged(ends), documents: labels.len() };
         let rows = QueryRows { labels, scores: &[], documents: None, judged: None };
         let views = Views { graded: ranked, binary: ranked, by_score: (&[], &[]), rows };
         self.metric.value(&views, &self.facts[query], &self.convention)
@@ -204,17 +204,22 @@ mod tests {
         evaluate(&prepared, labels, scores, query_bounds)
     }
 
+    /// Returns scores of which some are equal.
+    fn score() -> impl Strategy<Value = f64> {
+        prop_oneof![-1.0..1.0, (-2_i8..3).prop_map(|score| f64::from(score) / 2.0)]
+    }
+
     proptest! {
         #[test]
         fn together_they_are_what_a_judge_says_of_query_after_query(
             queries in proptest::collection::vec(
-                proptest::collection::vec(((0_u8..5).prop_map(f32::from), -1.0..1.0), 0..70), 0..8),
-            conventions in proptest::collection::vec(0_usize..4, METRICS.len()),
+                proptest::collection::vec(((0_u8..5).prop_map(f32::from), score()), 0..70), 0..8),
+            conventions in proptest::collection::vec(0_usize..5, METRICS.len()),
         ) {
             let mut bounds = vec![0_u32];
             bounds.extend(queries.iter().scan(0, |end, query| { *end += query.len() as u32; Some(*end) }));
             let (labels, scores): (Vec<f32>, Vec<f64>) = queries.iter().flatten().copied().unzip();
-            let known = ["planetree", "letor4", "empty=skip", "catboost"].map(|text| Arc::new(text.parse().unwrap()));
+            let known = ["planetree", "letor4", "empty=skip", "catboost", "ties=average"].map(|text| Arc::new(text.parse().unwrap()));
             let conventions: Vec<&Arc<Convention>> = conventions.iter().map(|number| &known[*number]).collect();
             let prepared: Vec<Prepared> = METRICS
                 .iter()
@@ -232,7 +237,9 @@ mod tests {
                     let mut order: Vec<usize> = (0..labels.len()).collect();
                     order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
                     let ranked: Vec<f32> = order.iter().map(|place| labels[*place]).collect();
-                    one.of_order(number, &ranked).into_iter().for_each(|value| by_order.add(value));
+                    let runs = order.chunk_by(|one, other| scores[*one] == scores[*other]);
+                    let ends: Vec<u32> = runs.scan(0, |end, run| { *end += run.len() as u32; Some(*end) }).collect();
+                    one.of_order(number, &ranked, &ends).into_iter().for_each(|value| by_order.add(value));
                 }
                 prop_assert_eq!(&by_query, mean);
                 prop_assert!(!one.is_of_order() || &by_order == mean, "{}", one.metric);

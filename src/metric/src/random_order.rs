@@ -26,6 +26,22 @@ impl Convention {
         }
         Ok(Convention { ties: Ties::Average, binary_ties: Ties::Average, ..self.clone() })
     }
+
+    /// Returns the convention by which rankers are trained for a metric. Where the order of rows or the labels themselves
+    /// would break ties, documents in a tie count as the mean over all their orders, or as in the worst one if the metric
+    /// has no such mean. Otherwise, functions that tie documents would be rewarded if rows happen to be sorted by label.
+    pub fn for_training(&self) -> Self {
+        let broken = |ties: Ties, instead: Ties| match ties {
+            Ties::Input | Ties::Best => instead,
+            Ties::Document | Ties::Average | Ties::Worst | Ties::Last => ties,
+        };
+        let has_mean = self.map_normaliser != MapNormaliser::Found;
+        Convention {
+            ties: broken(self.ties, Ties::Average),
+            binary_ties: broken(self.binary_ties, if has_mean { Ties::Average } else { Ties::Worst }),
+            ..self.clone()
+        }
+    }
 }
 
 impl Metric {
@@ -126,6 +142,24 @@ mod tests {
                     (mean, expected) => prop_assert_eq!(mean, expected, "{} {:?}", metric, labels),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn ties_are_not_broken_by_rows_or_labels_in_training() {
+        for (given, expected) in [
+            ("planetree", "planetree,ties=average"),
+            ("letor4", "letor4,ties=average"),
+            ("catboost", "catboost"),
+            ("ydf", "ydf,binary_ties=worst"),
+            ("ties=best,binary_ties=last", "ties=average,binary_ties=last"),
+            ("ties=docid", "ties=docid"),
+        ] {
+            let [given, expected] = [given, expected].map(|text| text.parse::<Convention>().unwrap());
+            assert_eq!(given.for_training().values(), expected.values(), "{given}");
+            // The name of the result has the same values, so that it can be sent to other processes.
+            let named: Convention = given.for_training().to_string().parse().unwrap();
+            assert_eq!(named.values(), expected.values(), "{named}");
         }
     }
 

@@ -246,6 +246,24 @@ impl Convention {
         }
     }
 
+    /// Finds two metrics of a list that are the same one under this convention. Returns the problem and the remedy.
+    pub fn repeated(&self, metrics: &[Metric]) -> Option<(String, String)> {
+        let same = |first: &Metric, second: &Metric| self.meant(*first) == self.meant(*second);
+        let (first, second) = metrics.iter().enumerate().find_map(|(index, second)| {
+            metrics[..index].iter().find(|first| same(first, second)).map(|first| (first, second))
+        })?;
+        Some(match first == second {
+            true => (format!("metric {second} is given twice"), "pass each metric once".to_owned()),
+            false => (
+                format!(
+                    "{first} and {second} are one metric under the convention {self}: the area of all documents pooled"
+                ),
+                "pass one of them; with auc=query in the convention, auc and pauc are means of the queries"
+                    .to_owned(),
+            ),
+        })
+    }
+
     /// Rejects labels without a gain: labels missing from a gain table, or for which a gain formula has no finite
     /// value. If a metric adds up gains, labels with gains larger than 1e30 are rejected too.
     pub fn check_labels(&self, metrics: &[Metric], labels: &[f32]) -> Result<(), Unfit> {

@@ -109,7 +109,12 @@ impl ConventionPreset {
         let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-            let nearest = suggest::nearest(name, names.iter().copied());
+            let mut nearest = suggest::nearest(name, names.iter().copied());
+            if nearest.is_empty() {
+                let written = name.to_ascii_lowercase();
+                let is_part = |other: &&str| written.starts_with(*other) || other.starts_with(&written);
+                nearest = names.iter().copied().filter(is_part).collect();
+            }
             Error::usage(
                 format_args!("unknown convention {name:?}"),
                 suggest::did_you_mean(&nearest, &format!("the conventions are {}", names.join(", "))),

@@ -35,6 +35,7 @@ fn switches_go_over_the_preset() {
 #[test]
 fn faults_name_what_was_meant() {
     assert_eq!(fault("letor"), ("unknown convention \"letor\"".into(), "did you mean letor4?".into()));
+    assert_eq!(fault("trec_eval").1, "did you mean trec?");
     let (problem, remedy) = fault("something");
     assert_eq!(problem, "unknown convention \"something\"");
     assert!(remedy.starts_with("the conventions are planetree, letor4, mslr"), "{remedy}");
@@ -84,4 +85,20 @@ fn every_switch_is_printed_and_explained() {
         (switch.read)(&mut convention, &value).unwrap();
         assert_eq!(convention, Convention::default(), "{name}={value}");
     }
+}
+
+#[test]
+fn metrics_that_are_one_under_a_convention_are_found() {
+    let repeated = |convention: &str, names: &[&str]| {
+        let metrics: Vec<Metric> = names.iter().map(|name| name.parse().unwrap()).collect();
+        convention.parse::<Convention>().unwrap().repeated(&metrics).map(|(problem, _)| problem)
+    };
+    assert_eq!(repeated("mohan-cost", &["auc", "p@5", "pauc@0-5"]), None);
+    assert_eq!(repeated("mohan-cost,auc=query", &["auc", "auc_pooled"]), None);
+    assert_eq!(repeated("planetree", &["pauc@0-5", "pauc_pooled@0-5"]), None);
+    assert_eq!(repeated("planetree", &["err", "ERR"]).unwrap(), "metric err is given twice");
+    let problem = repeated("mohan-cost", &["p@5", "pauc_pooled@0-5", "pauc@0-5"]).unwrap();
+    assert!(
+        problem.starts_with("pauc_pooled@0-5 and pauc@0-5 are one metric under the convention mohan-cost")
+    );
 }
