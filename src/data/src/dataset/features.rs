@@ -168,7 +168,7 @@ fn is_numbered(name: &str) -> bool {
 }
 
 /// Returns the first few names as a comma-separated list, for messages.
-fn first_few(names: &[String]) -> String {
+pub fn first_few(names: &[String]) -> String {
     const FEW: usize = 5;
     format!("{}{}", names[..names.len().min(FEW)].join(", "), if names.len() > FEW { ", ..." } else { "" })
 }

@@ -1,6 +1,7 @@
 //! Reads and writes the manifest of a dataset. The manifest lists the files with their row groups and the checksums
 //! of all byte ranges, so that damage is detected in any range that is read.
 
+use crate::table::{TableKind, TableReader};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
 use serde::{Deserialize, Serialize};
@@ -264,6 +265,17 @@ impl PartEntry {
 
 /// Returns the error for a location without a manifest.
 fn not_a_dataset(location: &Location) -> Result<Error> {
+    if location.size()?.is_some()
+        && let Some(kind) = TableReader::kind_of(location)?
+    {
+        let remedy = match kind {
+            TableKind::Predictions => {
+                "pass the dataset that was scored; planetree evaluate and compare read predictions"
+            }
+            _ => "pass a dataset, which `planetree convert` writes",
+        };
+        return Ok(Error::place(location, format_args!("{}, not a planetree dataset", kind.noun()), remedy));
+    }
     let problem = match location {
         Location::Local(path) if !path.exists() => "no such file or directory".to_owned(),
         _ if location.size()?.is_some() => "a file, not a planetree dataset".to_owned(),

@@ -14,7 +14,7 @@ mod words;
 mod write;
 
 pub(crate) use encode::{EncodedGroup, encode_group};
-pub use features::FeatureMapping;
+pub use features::{FeatureMapping, first_few};
 pub(crate) use group::{Grouper, InputLine, RowGroup};
 pub use layout::FeatureNames;
 pub(crate) use layout::Layout;

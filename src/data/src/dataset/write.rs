@@ -5,10 +5,10 @@ use super::fingerprint::ColumnSums;
 use super::layout::Layout;
 use super::manifest::{MANIFEST, Manifest, PartEntry};
 use super::part::PartFile;
-use crate::table::write_failure;
+use crate::table::{TableReader, write_failure};
 use parquet::errors::ParquetError;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Location, Staging, refuse_hidden};
+use planetree_base::storage::{Location, Staging, refuse_dash, refuse_hidden};
 
 /// Default number of row groups per file.
 const PART_GROUPS: usize = 4;
@@ -41,8 +41,10 @@ pub(crate) struct DatasetWriter {
 impl DatasetWriter {
     /// Prepares to write a dataset to `target`. Fails if `target` is hidden, or exists and must not be replaced.
     pub(crate) fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
+        refuse_dash(target)?;
         refuse_hidden(target)?;
-        let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
+        let staging = Staging::begin(target, MANIFEST, options.overwrite)
+            .map_err(|error| table_in_the_way(target).unwrap_or(error))?;
         Ok(DatasetWriter {
             target: target.clone(),
             width: layout.features.given().unwrap_or(0),
@@ -144,4 +146,14 @@ impl DatasetWriter {
     fn failed(&self, error: ParquetError) -> Error {
         write_failure(&self.target, error)
     }
+}
+
+/// Returns the error for a target that is a table of planetree. Tables are files, so no dataset may replace them.
+fn table_in_the_way(target: &Location) -> Option<Error> {
+    let kind = target.size().ok()?.and_then(|_| TableReader::kind_of(target).ok()?)?;
+    Some(Error::place(
+        target,
+        format_args!("refusing to overwrite: this is {}, not a dataset", kind.noun()),
+        "choose another --output, or remove it first",
+    ))
 }

@@ -1,5 +1,6 @@
 //! Splits a stream of bytes into chunks of whole lines and keeps track of the line numbers.
 
+use super::encoding::{encoding_of, has_only_carriage_returns};
 use std::io::{self, Read};
 
 /// A chunk of whole lines of an input.
@@ -24,8 +25,8 @@ pub(super) enum ChunkError {
     QuoteOpen(u64),
     /// The lines end in carriage returns only.
     CarriageReturns,
-    /// The text is encoded as UTF-16.
-    Utf16,
+    /// The text has this encoding instead of UTF-8.
+    Encoding(&'static str),
 }
 
 /// Maximum length of a line in bytes. It is enough for more than 10,000 features and far below any memory limit.
@@ -99,8 +100,10 @@ impl<R: Read> LineChunker<R> {
             if text.is_empty() {
                 return Ok(None);
             }
-            if self.next_line == 1 && is_utf16(&text) {
-                return Err(ChunkError::Utf16);
+            if self.next_line == 1
+                && let Some(encoding) = encoding_of(&text)
+            {
+                return Err(ChunkError::Encoding(encoding));
             }
             let is_rest = self.at_end && text.len() <= wanted;
             if self.next_line == 1 && (is_rest || text.len() >= MAX_LINE) && has_only_carriage_returns(&text)
@@ -172,23 +175,6 @@ impl<R: Read> LineChunker<R> {
     fn ends_within_quotes(&self, text: &[u8]) -> bool {
         self.quoted.is_some_and(|delimiter| scan_quotes(text, delimiter).0)
     }
-}
-
-/// Returns whether a text starts with the byte order mark of UTF-16, or consists of pairs of a character and a zero.
-fn is_utf16(text: &[u8]) -> bool {
-    const EXAMINED: usize = 64;
-    let zeros = |odd: bool| {
-        let pairs = text.as_chunks::<2>().0.iter().take(EXAMINED / 2);
-        pairs.clone().count() >= 4
-            && pairs.clone().all(|pair| pair[usize::from(odd)] == 0 && pair[usize::from(!odd)] != 0)
-    };
-    text.starts_with(b"\xFF\xFE") || text.starts_with(b"\xFE\xFF") || zeros(true) || zeros(false)
-}
-
-/// Returns whether a text has carriage returns between its lines and no newlines.
-fn has_only_carriage_returns(text: &[u8]) -> bool {
-    let within = text.trim_ascii_end();
-    memchr::memchr(b'\n', text).is_none() && memchr::memchr(b'\r', within).is_some()
 }
 
 /// Scans text that starts at the beginning of a line. Returns whether the text ends within quotes, and the offset

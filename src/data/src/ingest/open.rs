@@ -3,15 +3,16 @@
 use super::batches::BatchSource;
 use super::chunk::LineChunker;
 use super::decode::batch::BatchDecoder;
-use super::decode::delimited::DelimitedDecoder;
+use super::decode::delimited::{DelimitedDecoder, for_each_record};
 use super::decode::letor::LetorDecoder;
 use super::decode::{Decoder, Lines};
 use super::decompress::{InputCompression, decompress};
 use super::format::{self, InputFormat};
 use super::guess::{TableDialect, guess};
 use super::input::Input;
+use super::input_error::{chunk_error, read_error};
 use super::parquet_input::ParquetInput;
-use super::reader::{IngestOptions, OpenInput, chunk_error, read_error};
+use super::reader::{IngestOptions, OpenInput};
 use super::roles::{ColumnRole, Roles, missing_role};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -33,7 +34,7 @@ pub(super) fn open(
         let table = ParquetInput::open(input, Some(&mut reader))?;
         let (roles, names) = (table.roles(&options.roles)?, table.names());
         table.check_pages(&roles, options.memory_limit)?;
-        let opened = opened_table(Box::new(table), &roles, &names, &input.name, options, notes)?;
+        let opened = opened_table(Box::new(table), &roles, &names, input, options, notes)?;
         return Ok((opened, Some(roles)));
     }
     let mut chunker = LineChunker::new(reader, SAMPLE_BYTES);
@@ -60,14 +61,20 @@ pub(super) fn opened_table(
     table: Box<dyn BatchSource>,
     roles: &Roles,
     names: &[String],
-    file: &str,
+    input: &Input,
     options: &IngestOptions,
     notes: &mut Vec<String>,
 ) -> Result<OpenInput> {
-    check_width(roles, options, file)?;
+    check_width(roles, options, &input.name)?;
     if !roles.has(&ColumnRole::Query) {
-        return Err(missing_role(names, "query", file));
+        return Err(missing_role(names, "query", &input.name));
     }
+    note_label(roles, names, options, notes);
+    // The weights of a dataset were noted when it was written.
+    if input.part.is_none() {
+        note_weights(roles, names, options, notes);
+    }
+    note_renamed(roles, names, notes);
     note_index_columns(roles, names, notes);
     note_categories(roles, options, notes);
     let decoder =
@@ -109,9 +116,17 @@ fn delimited(
     };
     // By CatBoost's convention, a file that comes with a separate column description has no header line.
     let header = options.header && beside.is_none();
+    let is_headless = header && names.iter().all(|name| name.trim().parse::<f64>().is_ok());
+    let as_headless = |error: Error| if is_headless { without_header(error) } else { error };
     let mut roles = match &beside {
         Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
-        None if header => Roles::by_names(&names, &options.roles, &input.name)?,
+        None if header => {
+            let mut chosen = options.roles.clone();
+            if has_unnamed_index(lines, delimiter, &names) {
+                chosen.index.push(String::new());
+            }
+            Roles::by_names(&names, &chosen, &input.name).map_err(as_headless)?
+        }
         None => {
             let numbers: Vec<String> = (0..names.len()).map(|place| place.to_string()).collect();
             Roles::by_names(&numbers, &options.roles, &input.name)?
@@ -119,7 +134,7 @@ fn delimited(
     };
     check_width(&roles, options, &input.name)?;
     if !roles.has(&ColumnRole::Query) && input.sibling(".query")?.is_none() {
-        return Err(missing_role(&names, "query", &input.name));
+        return Err(as_headless(missing_role(&names, "query", &input.name)));
     }
     let table = TableDialect { delimiter, header, file: &input.name };
     // If there is a column description, it states which columns are categorical, and the guess is not used for this
@@ -134,7 +149,13 @@ fn delimited(
             guess.comma_columns.join(", ")
         ));
     }
-    note_index_columns(&roles, &names, notes);
+    // Otherwise, the names are not those of the columns.
+    if header {
+        note_label(&roles, &names, options, notes);
+        note_weights(&roles, &names, options, notes);
+        note_renamed(&roles, &names, notes);
+        note_index_columns(&roles, &names, notes);
+    }
     note_categories(&roles, options, notes);
     let decoder = DelimitedDecoder {
         roles: roles.clone(),
@@ -166,6 +187,23 @@ pub fn sibling_description(input: &Input) -> Result<Option<Location>> {
     Ok(None)
 }
 
+/// Checks whether the first column is the index of a data frame, as pandas writes it: the only column without a name,
+/// whose values are 0, 1, 2, ... in the first lines.
+fn has_unnamed_index(lines: Lines<'_>, delimiter: u8, names: &[String]) -> bool {
+    if names.iter().position(String::is_empty) != Some(0) || names[1..].iter().any(String::is_empty) {
+        return false;
+    }
+    let (mut record_number, mut counts) = (0u64, true);
+    let read = for_each_record(lines, delimiter, |record| {
+        if record_number > 0 {
+            counts &= record.field(0) == (record_number - 1).to_string().as_bytes();
+        }
+        record_number += 1;
+        Ok(())
+    });
+    read.is_ok() && counts && record_number > 1
+}
+
 fn check_width(roles: &Roles, options: &IngestOptions, file: &str) -> Result<()> {
     if roles.features.len() <= options.max_features as usize {
         return Ok(());
@@ -177,9 +215,57 @@ fn check_width(roles: &Roles, options: &IngestOptions, file: &str) -> Result<()>
     ))
 }
 
+/// Says that a table whose first line has only numbers seems to have no header.
+fn without_header(error: Error) -> Error {
+    error.map_remedy(|_| {
+        "the first line has only numbers, so the file seems to have no header: convert it with --no-header, which names the \
+         columns 0, 1, 2, ..., and name those of queries and labels, such as --query-column 0 --label-column 1"
+            .to_owned()
+    })
+}
+
+/// Notes a label that was found by a name that a feature may have, too.
+fn note_label(roles: &Roles, names: &[String], options: &IngestOptions, notes: &mut Vec<String>) {
+    let label = roles.columns.iter().position(|role| *role == ColumnRole::Label);
+    let name = label.and_then(|place| names.get(place)).filter(|name| name.eq_ignore_ascii_case("y"));
+    if let Some(name) = name.filter(|_| options.roles.label.is_none()) {
+        notes.push(format!("the column {name} is read as the label (--label-column chooses another)"));
+    }
+}
+
+/// Notes weights and positions that were found by their names, which features may have, too.
+fn note_weights(roles: &Roles, names: &[String], options: &IngestOptions, notes: &mut Vec<String>) {
+    for (role, chosen, content) in [
+        (ColumnRole::Weight, &options.roles.weight, "row weights"),
+        (ColumnRole::Position, &options.roles.position, "positions at which documents were shown"),
+    ] {
+        let place = roles.columns.iter().position(|column| *column == role);
+        let name = place.filter(|_| chosen.is_none()).and_then(|place| names.get(place));
+        if let Some(name) = name {
+            notes.push(format!(
+                "column {name} is used as {content}; pass --ignore-columns {name} to leave it out, or list it in \
+                 --feature-columns"
+            ));
+        }
+    }
+}
+
+/// Notes features whose columns have names that a dataset has for other columns.
+fn note_renamed(roles: &Roles, names: &[String], notes: &mut Vec<String>) {
+    for (role, name) in roles.columns.iter().zip(names) {
+        let (ColumnRole::Feature(feature) | ColumnRole::Category(feature)) = role else { continue };
+        let renamed = &roles.features[*feature as usize];
+        if renamed != name {
+            notes.push(format!("column {name} is the feature {renamed}: {name} is not a name for features"));
+        }
+    }
+}
+
 fn note_index_columns(roles: &Roles, names: &[String], notes: &mut Vec<String>) {
     let index: Vec<&str> = roles.index.iter().map(|place| names[*place].as_str()).collect();
-    if !index.is_empty() {
+    if index.contains(&"") {
+        notes.push("skipping the first column, which has no name: index of a data frame".to_owned());
+    } else if !index.is_empty() {
         let names = index.join(", ");
         notes.push(format!("skipping {names}: index of a data frame (--keep-columns keeps it)"));
     }

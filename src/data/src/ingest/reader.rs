@@ -1,23 +1,23 @@
 //! Reads the inputs of a conversion: opens them one after the other and splits them into decoding tasks.
 
 use super::batches::{BatchSource, BatchStream, SourceBatch, column_names, roles_of};
-use super::chunk::{ChunkError, LineChunker, MAX_LINE, TextChunk};
-use super::decode::batch::{BatchDecoder, TableFault};
+use super::chunk::{LineChunker, TextChunk};
+use super::decode::batch::BatchDecoder;
 use super::decode::{Decoder, Lines};
 use super::decompress::InputCompression;
 use super::format::InputFormat;
 use super::input::{Input, partition_keys};
+use super::input_error::{chunk_error, input_mismatch, table_error};
 use super::open::{open, opened_table};
-use super::roles::{ColumnRole, RoleOptions, Roles};
+use super::roles::{AmbiguousLabel, ColumnRole, RoleOptions, Roles};
 use super::side::SideFiles;
+use super::text_slices::text_slices;
 use crate::dataset::{FeatureNames, Layout};
 use crate::rows::BlockBuilder;
-use arrow::array::{Array, AsArray, RecordBatch, RecordBatchReader, StringViewArray};
-use planetree_base::error::{Error, InputError, Position, Result};
-use planetree_base::size::shown_size;
+use arrow::array::{RecordBatch, RecordBatchReader};
+use planetree_base::error::{Error, Result};
 use planetree_base::storage::Digest;
 use std::io::Read;
-use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -93,23 +93,6 @@ impl DecodeTask {
                 .decode(&batch, first_row, builder)
                 .map_err(|fault| table_error(&self.name, &decoder.names, first_row, fault)),
         }
-    }
-}
-
-/// Converts a fault in a Parquet table to a user error.
-fn table_error(name: &str, names: &[String], first_row: u64, fault: TableFault) -> Error {
-    let column_name = |column: usize| names[column].clone();
-    match fault {
-        TableFault::Column { column, problem } => Error::place(
-            format_args!("{name}: column {}", column_name(column)),
-            problem,
-            "pass --ignore-columns NAME to skip the column, or --categorical NAME if its values are categories",
-        ),
-        TableFault::Cell { row, column, kind, found } => Error::place(
-            format_args!("{name}: row {}, column {}", first_row + row as u64, column_name(column)),
-            format_args!("found {found}, expected {}", kind.entry().expected),
-            kind.entry().remedy,
-        ),
     }
 }
 
@@ -198,9 +181,9 @@ impl Ingest {
         let schema = batches.schema();
         let roles = roles_of(&schema, &options.roles, name)?;
         let stream = BatchStream::new(name, batches)?;
-        let first =
-            opened_table(Box::new(stream), &roles, &column_names(&schema), name, &options, &mut notes)?;
         let input = Input { location: None, name: name.to_owned(), part: None, categories: Vec::new() };
+        let first =
+            opened_table(Box::new(stream), &roles, &column_names(&schema), &input, &options, &mut notes)?;
         let sides = vec![SideFiles::of(&input)?];
         let layout = Layout {
             features: FeatureNames::Given(roles.features.clone()),
@@ -257,6 +240,16 @@ impl Ingest {
 
     /// Reads all inputs and passes every chunk and its size in bytes to `submit`, in the order of the input.
     pub fn run(mut self, submit: &mut dyn FnMut(DecodeTask, usize) -> Result<()>) -> Result<IngestTotals> {
+        if let Some(AmbiguousLabel { label, others }) =
+            self.roles.as_ref().and_then(|roles| roles.ambiguous_label.as_ref())
+        {
+            let others = others.join(", ");
+            tracing::warn!(
+                "{}: column {label} is the label, but {others}, by its name, may be one, too, and is used as a feature: \
+                 choose with --label-column, and leave out the other with --ignore-columns",
+                self.inputs[0].name
+            );
+        }
         let mut hasher = Box::new(Xxh3::new());
         let mut bytes = 0;
         for (number, input) in self.inputs.iter().enumerate() {
@@ -300,14 +293,6 @@ impl Ingest {
         }
         Ok(opened)
     }
-}
-
-fn input_mismatch(input: &Input, first: &Input, problem: &str) -> Error {
-    Error::place(
-        &input.name,
-        format_args!("{problem} {}", first.name),
-        "convert inputs with different columns or formats separately",
-    )
 }
 
 impl OpenInput {
@@ -357,117 +342,4 @@ impl OpenInput {
             }
         }
     }
-}
-
-/// Maximum bytes of an id or category in a Parquet input. Lines of text have a maximum, too.
-const MAX_TEXT: usize = 1 << 20;
-/// Bytes of text after which a batch is cut. The rows of a batch are copied when they are decoded.
-const TEXT_PER_TASK: usize = 4 << 20;
-
-/// Cuts a batch of `bytes` bytes into ranges of rows with little text, each with its size in bytes. Fails if a text is too
-/// long. `first_row` is the number of the batch's first row, counted from 1.
-fn text_slices(
-    batch: &RecordBatch,
-    bytes: usize,
-    name: &str,
-    first_row: u64,
-) -> Result<Vec<(Range<usize>, usize)>> {
-    let texts: Vec<(usize, &StringViewArray)> = (batch.columns().iter().enumerate())
-        .filter_map(|(place, column)| Some((place, column.as_string_view_opt()?)))
-        .collect();
-    if texts.is_empty() {
-        return Ok(vec![(0..batch.num_rows(), bytes)]);
-    }
-    let numbers = batch.columns().iter().filter(|column| column.as_string_view_opt().is_none());
-    let row_bytes: usize =
-        numbers.map(|column| column.get_array_memory_size()).sum::<usize>() / batch.num_rows().max(1);
-    let mut slices = Vec::new();
-    let (mut start, mut size) = (0, 0);
-    for row in 0..batch.num_rows() {
-        let mut bytes = 0;
-        for (place, text) in &texts {
-            let length = if text.is_null(row) { 0 } else { text.value(row).len() };
-            if length > MAX_TEXT {
-                let schema = batch.schema();
-                let column = schema.field(*place).name();
-                return Err(Error::place(
-                    format_args!("{name}: row {}, column {column}", first_row + row as u64),
-                    format_args!(
-                        "found a text of {}, expected at most {}",
-                        shown_size(length as u64),
-                        shown_size(MAX_TEXT as u64)
-                    ),
-                    format_args!("shorten the text, or pass --ignore-columns {column}"),
-                ));
-            }
-            bytes += length;
-        }
-        if size + bytes > TEXT_PER_TASK && row > start {
-            slices.push((start..row, size + row_bytes * (row - start)));
-            (start, size) = (row, 0);
-        }
-        size += bytes;
-    }
-    slices.push((start..batch.num_rows(), size + row_bytes * (batch.num_rows() - start)));
-    Ok(slices)
-}
-
-pub(super) fn chunk_error(input: &Input, compression: InputCompression, error: ChunkError) -> Error {
-    let at = |line: u64| Position { file: input.name.clone(), line, column: 1 };
-    match error {
-        ChunkError::Io(error, lines) => read_error(input, compression, error, lines),
-        ChunkError::LineTooLong(line) => Error::Input(Box::new(InputError {
-            at: at(line),
-            problem: format!("found a line of more than {} MiB, expected shorter lines", MAX_LINE >> 20),
-            remedy: "check that this is a text file with line breaks".to_owned(),
-        })),
-        ChunkError::CarriageReturns => Error::place(
-            &input.name,
-            "the lines end in carriage returns (CR) only",
-            "end lines in LF or CRLF, for example with: tr '\\r' '\\n' < FILE",
-        ),
-        ChunkError::Utf16 => Error::place(
-            &input.name,
-            "the text is encoded as UTF-16",
-            "convert it to UTF-8, for example with: iconv -f UTF-16 -t UTF-8 FILE",
-        ),
-        ChunkError::QuoteOpen(line) => crate::rows::fault::Fault {
-            kind: crate::rows::fault::FaultKind::QuoteOpen,
-            line,
-            column: 1,
-            found: "the end of the file".to_owned(),
-        }
-        .in_file(&input.name),
-    }
-}
-
-/// Returns the error for a failed read of an input. The cause may be the operating system, the object store or the
-/// decompressor. `lines` is the number of lines read before.
-pub(super) fn read_error(
-    input: &Input,
-    compression: InputCompression,
-    error: std::io::Error,
-    lines: u64,
-) -> Error {
-    if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
-        // A reader has wrapped an error of planetree, so return that error.
-        if let Some(Ok(error)) = error.into_inner().map(|inner| inner.downcast::<Error>()) {
-            return *error;
-        }
-        return Error::place(
-            &input.name,
-            "reading the file failed for an unknown reason",
-            "check that the file is accessible, then run the command again",
-        );
-    }
-    if compression == InputCompression::Plain || error.raw_os_error().is_some() {
-        return Error::io(&input.name, "read", error);
-    }
-    let problem = match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => {
-            format!("{} data truncated after {lines} lines", compression.name())
-        }
-        _ => format!("corrupt {} data after {lines} lines: {error}", compression.name()),
-    };
-    Error::place(&input.name, problem, "copy or download the file again")
 }

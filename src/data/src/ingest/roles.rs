@@ -40,7 +40,8 @@ pub struct RoleOptions {
     pub position: Option<String>,
     /// Columns to skip: names, or patterns such as `raw_*`, which do not apply to columns with another role.
     pub ignored: Vec<String>,
-    /// Features to keep: names or patterns. All other columns without a role are skipped; if empty, none are.
+    /// Features to keep: names or patterns. All other columns without a role are skipped; if empty, none are. A column of
+    /// this name is a feature even if weights or positions usually have the name.
     pub features: Vec<String>,
     /// Categorical columns.
     pub categories: Vec<String>,
@@ -50,6 +51,8 @@ pub struct RoleOptions {
     pub index: Vec<String>,
     /// Index columns to keep as features.
     pub kept: Vec<String>,
+    /// Whether columns of weights and positions and columns to skip may be absent, as in a table for validation.
+    pub is_partial: bool,
 }
 
 /// The usual column names for each role, in order of preference.
@@ -71,6 +74,12 @@ const DOCUMENT: &[&str] = &["doc_id", "docid", "document_id", "doc", "document"]
 const WEIGHT: &[&str] = &["weight", "sample_weight"];
 const POSITION: &[&str] = &["position"];
 
+/// Names of the fixed columns of a dataset, which features cannot have.
+const RESERVED: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
+
+/// Names of fixed columns that features may have in a table: in the dataset, `weight` becomes `feature_weight`.
+const RENAMED: [&str; 2] = ["weight", "position"];
+
 /// The roles of all columns in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Roles {
@@ -80,6 +89,17 @@ pub(crate) struct Roles {
     pub features: Vec<String>,
     /// Indices of the columns that are skipped because they are the index of a data frame.
     pub index: Vec<usize>,
+    /// What else may be the label, if the label was chosen by its name.
+    pub ambiguous_label: Option<AmbiguousLabel>,
+}
+
+/// Several columns with a usual name of labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AmbiguousLabel {
+    /// The column that became the label.
+    pub label: String,
+    /// The columns that became features.
+    pub others: Vec<String>,
 }
 
 impl Roles {
@@ -87,23 +107,27 @@ impl Roles {
     /// name of the table for messages.
     pub(crate) fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
         let mut columns = vec![None; names.len()];
-        let usual: [(&Option<String>, &[&str], ColumnRole); 5] = [
-            (&options.query, QUERY, ColumnRole::Query),
-            (&options.label, LABEL, ColumnRole::Label),
-            (&options.document, DOCUMENT, ColumnRole::Document),
-            (&options.weight, WEIGHT, ColumnRole::Weight),
-            (&options.position, POSITION, ColumnRole::Position),
+        let usual: [(Option<&String>, &[&str], ColumnRole); 5] = [
+            (options.query.as_ref(), QUERY, ColumnRole::Query),
+            (options.label.as_ref(), LABEL, ColumnRole::Label),
+            (options.document.as_ref(), DOCUMENT, ColumnRole::Document),
+            (options.weight.as_ref(), WEIGHT, ColumnRole::Weight),
+            (options.position.as_ref(), POSITION, ColumnRole::Position),
         ];
         for (wanted, _, role) in &usual {
-            if let Some(wanted) = wanted {
+            let may_be_absent =
+                options.is_partial && matches!(role, ColumnRole::Weight | ColumnRole::Position);
+            if let Some(wanted) = wanted
+                && (!may_be_absent || names.contains(wanted))
+            {
                 columns[find(names, wanted, file)?] = Some(role.clone());
             }
         }
-        let ignored = Selection::find(&options.ignored, names, file)?;
+        let ignored = ColumnSelection::find(&options.ignored, names, file, options.is_partial)?;
         for place in &ignored.named {
             columns[*place] = Some(ColumnRole::Ignored);
         }
-        let chosen = Selection::find(&options.features, names, file)?;
+        let chosen = ColumnSelection::find(&options.features, names, file, false)?;
         let mut categories: Vec<usize> =
             options.categories.iter().map(|name| find(names, name, file)).collect::<Result<_>>()?;
         categories.extend(
@@ -119,7 +143,10 @@ impl Roles {
             }
             let place = spellings.iter().find_map(|spelling| {
                 names.iter().enumerate().position(|(place, name)| {
+                    let is_feature = matches!(role, ColumnRole::Weight | ColumnRole::Position)
+                        && chosen.named.contains(&place);
                     columns[place].is_none()
+                        && !is_feature
                         && !categories.contains(&place)
                         && name.eq_ignore_ascii_case(spelling)
                 })
@@ -142,20 +169,34 @@ impl Roles {
             let is_chosen = chosen.is_empty() || chosen.contains(place) || categories.contains(&place);
             ignored.matched.contains(&place) || !is_chosen
         };
-        let (mut features, mut index) = (Vec::new(), Vec::new());
+        // The label that was chosen by its name, and the columns that may be labels as well.
+        let label = columns.iter().position(|role| *role == Some(ColumnRole::Label));
+        let label = label.filter(|_| options.label.is_none()).map(|place| names[place].clone());
+        let may_be_label = |place: usize| {
+            let is_chosen = chosen.named.contains(&place) || categories.contains(&place);
+            !is_chosen && LABEL.iter().any(|label| names[place].eq_ignore_ascii_case(label))
+        };
+        let (mut features, mut index, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let columns = columns
             .into_iter()
             .enumerate()
             .map(|(place, role)| {
                 role.unwrap_or_else(|| {
-                    if is_skipped(place) {
+                    // No feature has a reserved name, so a table for validation needs no such column.
+                    let name = names[place].as_str();
+                    let is_renamed = RENAMED.contains(&name) && chosen.named.contains(&place);
+                    let is_unused = options.is_partial && RESERVED.contains(&name) && !is_renamed;
+                    if is_unused || is_skipped(place) {
                         return ColumnRole::Ignored;
                     }
                     if is_index(place) {
                         index.push(place);
                         return ColumnRole::Ignored;
                     }
-                    features.push(names[place].clone());
+                    if may_be_label(place) {
+                        others.push(name.to_owned());
+                    }
+                    features.push(if is_renamed { format!("feature_{name}") } else { name.to_owned() });
                     let feature = features.len() as u32 - 1;
                     if categories.contains(&place) {
                         ColumnRole::Category(feature)
@@ -165,7 +206,9 @@ impl Roles {
                 })
             })
             .collect();
-        let roles = Roles { columns, features, index };
+        let label = label.filter(|_| !others.is_empty());
+        let ambiguous_label = label.map(|label| AmbiguousLabel { label, others });
+        let roles = Roles { columns, features, index, ambiguous_label };
         roles.check_names(file)?;
         Ok(roles)
     }
@@ -224,7 +267,7 @@ impl Roles {
                 role
             })
             .collect();
-        let roles = Roles { columns, features, index: Vec::new() };
+        let roles = Roles { columns, features, index: Vec::new(), ambiguous_label: None };
         if !roles.has(&ColumnRole::Label) {
             return Err(Error::place(
                 described_by,
@@ -289,7 +332,6 @@ fn is_pandas_index(name: &str) -> bool {
 
 /// Fails if a feature name is empty, repeated, or reserved for a fixed column of a dataset.
 pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
-    const RESERVED: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
     let mut seen = std::collections::HashSet::new();
     for (place, name) in names.iter().enumerate() {
         let problem = if name.is_empty() {
@@ -309,20 +351,24 @@ pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
 
 /// Columns that names and patterns select.
 #[derive(Default)]
-struct Selection {
+struct ColumnSelection {
     /// Columns given by name.
     named: Vec<usize>,
     /// Columns that match a pattern.
     matched: Vec<usize>,
 }
 
-impl Selection {
-    /// Finds the columns. Every name must be that of a column, and every pattern must match one.
-    fn find(wanted: &[String], names: &[String], file: &str) -> Result<Self> {
-        let mut selection = Selection::default();
+impl ColumnSelection {
+    /// Finds the columns. Every name must be that of a column, and every pattern must match one, unless `is_partial`.
+    fn find(wanted: &[String], names: &[String], file: &str, is_partial: bool) -> Result<Self> {
+        let mut selection = ColumnSelection::default();
         for wanted in wanted {
             if !wanted.contains(['*', '?', '[']) || names.contains(wanted) {
-                selection.named.push(find(names, wanted, file)?);
+                match find(names, wanted, file) {
+                    Ok(place) => selection.named.push(place),
+                    Err(_) if is_partial => {}
+                    Err(error) => return Err(error),
+                }
                 continue;
             }
             let pattern = glob::Pattern::new(wanted).map_err(|error| {
@@ -331,7 +377,7 @@ impl Selection {
             let places = (0..names.len()).filter(|place| pattern.matches(&names[*place]));
             let before = selection.matched.len();
             selection.matched.extend(places);
-            if selection.matched.len() == before {
+            if selection.matched.len() == before && !is_partial {
                 return Err(Error::usage(
                     format_args!("{file}: no column matches {wanted:?}"),
                     format_args!("the columns are {}", listed(names)),
@@ -361,15 +407,23 @@ fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {
 
 /// Returns the error for a table in which no column for the role `role` was found.
 pub(crate) fn missing_role(names: &[String], role: &str, file: &str) -> Error {
-    Error::usage(
-        format_args!("{file}: no {role} column found"),
-        format_args!("choose one with --{role}-column; the columns are {}", listed(names)),
-    )
+    let problem = format!("{file}: no {role} column found");
+    let mut words = names.iter().flat_map(|name| name.split_whitespace());
+    if words.any(|word| word.starts_with("qid:")) {
+        return Error::usage(problem, "the file looks like LETOR text: read it with --format letor");
+    }
+    let remedy = format!("choose one with --{role}-column; the columns are {}", listed(names));
+    Error::usage(problem, remedy)
 }
 
 fn listed(names: &[String]) -> String {
     const MAX_NAMES: usize = 12;
-    let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    const MAX_LETTERS: usize = 60;
+    let shortened = |name: &String| match name.char_indices().nth(MAX_LETTERS) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.clone(),
+    };
+    let shown = names.iter().take(MAX_NAMES).map(shortened).collect::<Vec<_>>().join(", ");
     if names.len() > MAX_NAMES { format!("{shown}, ... ({} in total)", names.len()) } else { shown }
 }
 
@@ -415,6 +469,54 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_that_is_listed_is_a_feature() {
+        let columns = names("qid,label,weight,sample_weight,position,a");
+        let roles = |features: &[&str], is_partial: bool| {
+            let features = features.iter().map(|name| (*name).to_owned()).collect();
+            let options = RoleOptions { features, is_partial, ..RoleOptions::default() };
+            Roles::by_names(&columns, &options, "t").unwrap()
+        };
+        for is_partial in [false, true] {
+            let listed = roles(&["weight", "position", "a"], is_partial);
+            assert_eq!(listed.features, ["feature_weight", "feature_position", "a"]);
+            assert_eq!(listed.columns[3], ColumnRole::Weight, "the other usual name");
+            assert!(!listed.has(&ColumnRole::Position));
+            let matched = roles(&["w*", "a"], is_partial);
+            assert_eq!(matched.features, ["a"], "patterns do not apply to columns with another role");
+            assert!(matched.has(&ColumnRole::Weight) && matched.has(&ColumnRole::Position));
+        }
+        // An option for the role comes first.
+        let options = RoleOptions {
+            weight: Some("weight".into()),
+            features: vec!["weight".into(), "a".into()],
+            ..RoleOptions::default()
+        };
+        let roles = Roles::by_names(&columns, &options, "t").unwrap();
+        assert_eq!((&roles.columns[2], &roles.features[..]), (&ColumnRole::Weight, &["a".to_owned()][..]));
+    }
+
+    #[test]
+    fn two_columns_that_may_be_labels_are_ambiguous() {
+        let columns = names("qid,grade,Relevance,a");
+        let ambiguous = |options: &RoleOptions| {
+            let found = Roles::by_names(&columns, options, "t").unwrap().ambiguous_label;
+            found.map(|found| (found.label, found.others.join(",")))
+        };
+        let expected = Some(("Relevance".to_owned(), "grade".to_owned()));
+        assert_eq!(ambiguous(&RoleOptions::default()), expected);
+        let list = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        for options in [
+            RoleOptions { label: Some("grade".into()), ..RoleOptions::default() },
+            RoleOptions { ignored: list(&["grade"]), ..RoleOptions::default() },
+            RoleOptions { features: list(&["grade", "a"]), ..RoleOptions::default() },
+            RoleOptions { features: list(&["a"]), ..RoleOptions::default() },
+            RoleOptions { categories: list(&["grade"]), ..RoleOptions::default() },
+        ] {
+            assert_eq!(ambiguous(&options), None, "{options:?}");
+        }
+    }
+
+    #[test]
     fn patterns_select_features() {
         let columns = names("qid,label,raw_a,raw_b,c,d,label_raw");
         let features = |ignored: &[&str], features: &[&str]| {
@@ -431,6 +533,45 @@ mod tests {
         assert_eq!(error.to_string(), "t: no column matches \"x*\"");
         assert_eq!(features(&[], &["x"]).unwrap_err().to_string(), "t: there is no column \"x\"");
         assert_eq!(features(&["[x"], &[]).unwrap_err().exit_code(), 2);
+    }
+
+    #[test]
+    fn a_table_for_validation_may_lack_what_it_does_not_need() {
+        let partial = RoleOptions {
+            weight: Some("w".into()),
+            position: Some("shown".into()),
+            ignored: vec!["raw_*".into(), "id".into()],
+            is_partial: true,
+            ..RoleOptions::default()
+        };
+        let roles = Roles::by_names(&names("qid,label,a"), &partial, "t").unwrap();
+        assert_eq!(roles.features, ["a"]);
+        let roles = Roles::by_names(&names("qid,label,w,raw_a,id,a"), &partial, "t").unwrap();
+        assert_eq!((roles.features, &roles.columns[2]), (vec!["a".to_owned()], &ColumnRole::Weight));
+        for options in [
+            RoleOptions { is_partial: false, ..partial.clone() },
+            RoleOptions { label: Some("grade".into()), ..partial.clone() },
+            RoleOptions { features: vec!["b".into()], ..partial },
+        ] {
+            assert!(Roles::by_names(&names("qid,label,a"), &options, "t").is_err());
+        }
+    }
+
+    #[test]
+    fn a_table_for_validation_without_the_named_weights_has_none() {
+        let partial = RoleOptions {
+            weight: Some("w".into()),
+            position: Some("shown".into()),
+            is_partial: true,
+            ..RoleOptions::default()
+        };
+        let roles =
+            Roles::by_names(&names("qid,label,weight,position,sample_weight,a"), &partial, "t").unwrap();
+        assert!(!roles.has(&ColumnRole::Weight) && !roles.has(&ColumnRole::Position), "{roles:?}");
+        assert_eq!(roles.features, ["sample_weight", "a"]);
+        let roles = Roles::by_names(&names("qid,label,weight,w,position,a"), &partial, "t").unwrap();
+        assert_eq!(roles.columns[2..5], [ColumnRole::Ignored, ColumnRole::Weight, ColumnRole::Ignored]);
+        assert_eq!(roles.features, ["a"]);
     }
 
     #[test]
@@ -457,5 +598,16 @@ mod tests {
         assert_eq!(roles.columns[3], ColumnRole::Category(1));
         let error = Roles::by_description("9\tTarget\n", 6, "t", "t.cd").unwrap_err();
         assert_eq!(error.to_string(), "t.cd:1: column 9 is out of range: t has 6 columns");
+    }
+
+    #[test]
+    fn text_that_is_no_table_is_recognised_and_long_names_are_shortened() {
+        let remedy = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            missing_role(&names, "query", "t").remedy().unwrap_or_default().to_owned()
+        };
+        assert!(remedy(&["1 qid:1 1:0.5 2:0.25"]).contains("looks like LETOR text"));
+        let long = "é".repeat(70);
+        assert!(remedy(&[&long, "b"]).ends_with(&format!("the columns are {}..., b", "é".repeat(60))));
     }
 }

@@ -51,7 +51,7 @@ impl SampleShape {
 
 /// Describes how the values of a feature depend on the traits of a document.
 struct FeatureView {
-    kind: FeatureValues,
+    kind: Distribution,
     /// Weights of the match with the query, the quality, the popularity, the level of the query (a random number per
     /// query), and the noise.
     weights: [f64; 5],
@@ -63,7 +63,7 @@ struct FeatureView {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum FeatureValues {
+enum Distribution {
     Count,
     Score,
     Ratio,
@@ -139,7 +139,7 @@ impl Generator {
         for (feature, view) in self.views.iter().enumerate() {
             let silent = draw.uniform() < view.silent || silent_groups[view.group];
             let value = view.value(traits, query_level, draw);
-            let value = if silent && view.kind != FeatureValues::OfQuery { 0.0 } else { value };
+            let value = if silent && view.kind != Distribution::OfQuery { 0.0 } else { value };
             if self.shape == SampleShape::Yahoo && value == 0.0 {
                 continue;
             }
@@ -168,11 +168,11 @@ impl FeatureView {
     fn of(shape: SampleShape, feature: usize) -> Self {
         let mut draw = Stream::new(&[FOR_VIEWS, shape as u64, feature as u64]);
         let kind = match draw.uniform() {
-            share if share < 0.35 => FeatureValues::Count,
-            share if share < 0.65 => FeatureValues::Score,
-            share if share < 0.80 => FeatureValues::Ratio,
-            share if share < 0.92 => FeatureValues::Flag,
-            _ => FeatureValues::OfQuery,
+            share if share < 0.35 => Distribution::Count,
+            share if share < 0.65 => Distribution::Score,
+            share if share < 0.80 => Distribution::Ratio,
+            share if share < 0.92 => Distribution::Flag,
+            _ => Distribution::OfQuery,
         };
         // Most features depend mainly on one trait, some depend on two traits, and a few on none.
         let mut weights = [0.0; 5];
@@ -197,7 +197,7 @@ impl FeatureView {
     fn squashed(&self, value: f64) -> f64 {
         let folded = value / (1.0 + value.abs());
         match self.kind {
-            FeatureValues::Score if value != 0.0 => 0.5 + 0.5 * folded,
+            Distribution::Score if value != 0.0 => 0.5 + 0.5 * folded,
             _ => folded,
         }
     }
@@ -210,11 +210,11 @@ impl FeatureView {
             + of_query * query_level
             + noise * draw.normal();
         match self.kind {
-            FeatureValues::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
-            FeatureValues::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
-            FeatureValues::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
-            FeatureValues::Flag => f64::from(seen > 0.4),
-            FeatureValues::OfQuery => self.scale * (query_level + 3.0).max(0.0),
+            Distribution::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
+            Distribution::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
+            Distribution::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
+            Distribution::Flag => f64::from(seen > 0.4),
+            Distribution::OfQuery => self.scale * (query_level + 3.0).max(0.0),
         }
     }
 }

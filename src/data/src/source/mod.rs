@@ -49,7 +49,7 @@ struct SourceGroup {
     first_here: u64,
 }
 
-/// A partition whose encoded bytes are in memory.
+/// A partition whose encoded bytes have been verified.
 pub struct OpenPartition {
     number: usize,
     part: usize,
@@ -272,8 +272,22 @@ impl LabelledData {
 
     /// Reads and verifies the bytes of a partition.
     pub fn open_partition(&self, partition: usize) -> Result<OpenPartition> {
+        self.opened(partition, DatasetReader::open_group)
+    }
+
+    /// Verifies the bytes of a partition. Those of a local dataset are not kept in memory: columns are read when they are
+    /// decoded. It is meant for reading all partitions a few features at a time.
+    pub fn open_partition_on_disk(&self, partition: usize) -> Result<OpenPartition> {
+        self.opened(partition, DatasetReader::open_group_on_disk)
+    }
+
+    fn opened(
+        &self,
+        partition: usize,
+        open: impl Fn(&DatasetReader, GroupId) -> Result<GroupReader>,
+    ) -> Result<OpenPartition> {
         let SourceGroup { part, id, .. } = self.groups[partition];
-        let group = self.parts[part].open_group(id)?;
+        let group = self.parts[part].checked(open(self.parts[part].reader(), id)?)?;
         self.meter.advance((group.rows() * self.features()) as u64);
         Ok(OpenPartition { number: partition, part, group })
     }

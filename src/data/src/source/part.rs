@@ -3,7 +3,7 @@
 
 use super::LabelledRows;
 use crate::dataset::{
-    DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest, unexpected_columns,
+    DatasetReader, FeatureMapping, GroupReader, KnownFeature, Manifest, unexpected_columns,
 };
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
@@ -34,7 +34,7 @@ impl SourcePart {
         }
         if manifest.unlabelled > 0 {
             let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
-            let problem = format!("{unlabelled} of {rows} rows have no label");
+            let problem = format!("{unlabelled} of {rows} rows have no label (-1 or empty)");
             return refuse(
                 problem,
                 "training and validation need a label in every row; convert with --unlabelled drop, or zero",
@@ -69,9 +69,8 @@ impl SourcePart {
         self.reader.location()
     }
 
-    /// Reads the bytes of a row group, and verifies the checksum and the names of the columns.
-    pub(super) fn open_group(&self, id: GroupId) -> Result<GroupReader> {
-        let group = self.reader.open_group(id)?;
+    /// Verifies the names of the columns of a row group.
+    pub(super) fn checked(&self, group: GroupReader) -> Result<GroupReader> {
         let names = group.names();
         let features = &self.manifest().features;
         let is_malformed =

@@ -11,7 +11,8 @@ use planetree_base::storage::Location;
 /// Runs a Parquet decoder and converts panics to errors, because the decoder panics on some damaged or malicious
 /// files.
 pub(crate) fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    panics::guarded(decode).unwrap_or_else(|_| Err(ParquetError::General("the decoder panicked".to_owned())))
+    panics::guarded(decode)
+        .unwrap_or_else(|_| Err(ParquetError::General("the decoder stopped unexpectedly".to_owned())))
 }
 
 /// Converts an error of the Parquet writer to a user error.

@@ -9,7 +9,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use planetree_base::error::Result;
 use planetree_base::storage::{Location, PinnedFile};
 use std::sync::Arc;
@@ -80,6 +80,28 @@ impl ParquetFile {
     /// Returns the number of row groups.
     pub fn groups(&self) -> usize {
         self.footer().num_row_groups()
+    }
+
+    /// Returns the bytes that columns of a row group have at most: as they are stored, with what is stored between them, and
+    /// decompressed. `columns` contains column indices.
+    pub fn most_group_bytes(&self, columns: &[usize]) -> (u64, u64) {
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+        let of_group = |group: &RowGroupMetaData| {
+            let is_read = |leaf: &usize| mask.leaf_included(*leaf);
+            let mut leaves = 0..group.num_columns();
+            let first = leaves.find(is_read).unwrap_or(0);
+            let last = leaves.rfind(is_read).unwrap_or(first);
+            let read = group.columns().iter().skip(first).take(last + 1 - first);
+            read.fold((0u64, 0u64), |(stored, decompressed), column| {
+                let bytes = |size: i64| u64::try_from(size).unwrap_or(0);
+                (
+                    stored.saturating_add(bytes(column.compressed_size())),
+                    decompressed.saturating_add(bytes(column.uncompressed_size())),
+                )
+            })
+        };
+        let groups = self.footer().row_groups().iter().map(of_group);
+        groups.fold((0, 0), |(stored, decompressed), group| (stored.max(group.0), decompressed.max(group.1)))
     }
 
     /// Returns the number of a row group's first row in the file, counted from 0.

@@ -137,7 +137,7 @@ impl BatchDecoder {
                 (ColumnRole::Label, Cells::Number(numbers)) if !numbers.is_null(row) => {
                     let value = numbers.value(row) as f32;
                     if !value.is_finite() {
-                        return Err((place, FaultKind::LabelNotFinite, numbers.value(row).to_string()));
+                        return Err((place, FaultKind::LabelNotFinite, shown(numbers.value(row))));
                     }
                     let label = checked_label(value)
                         .or_else(|kind| self.repaired(place, kind, numbers.value(row), builder))?;
@@ -146,7 +146,7 @@ impl BatchDecoder {
                 (ColumnRole::Weight, Cells::Number(numbers)) => {
                     let weight = value_or_nan(numbers, row) as f32;
                     if weight.is_infinite() {
-                        return Err((place, FaultKind::WeightMalformed, numbers.value(row).to_string()));
+                        return Err((place, FaultKind::WeightMalformed, shown(numbers.value(row))));
                     }
                     parts.weight = Some(weight);
                 }
@@ -154,7 +154,7 @@ impl BatchDecoder {
                     let value = value_or_nan(numbers, row);
                     let fits = value.fract() == 0.0 && value.abs() < f64::from(i32::MAX);
                     if !fits && !value.is_nan() {
-                        return Err((place, FaultKind::PositionMalformed, value.to_string()));
+                        return Err((place, FaultKind::PositionMalformed, shown(value)));
                     }
                     parts.position = Some(fits.then_some(value as i32));
                 }
@@ -206,8 +206,14 @@ impl BatchDecoder {
             builder.repaired(kind);
             return Ok(f32::NAN);
         }
-        Err((column, kind, found.to_string()))
+        Err((column, kind, shown(found)))
     }
+}
+
+/// Formats a number for messages. Very large and very small numbers get an exponent instead of hundreds of digits.
+fn shown(number: f64) -> String {
+    let is_plain = number == 0.0 || (1e-6..1e16).contains(&number.abs());
+    if is_plain { number.to_string() } else { format!("{number:e}") }
 }
 
 fn value_or_nan(numbers: &Float64Array, row: usize) -> f64 {
