@@ -37,7 +37,7 @@ pub struct PaidFeatures {
 }
 
 impl PaidFeatures {
-    /// Starts without any features.
+    /// Starts a document for which no feature has been computed yet.
     pub fn new(costs: FeatureCosts) -> Self {
         PaidFeatures { paid: vec![false; costs.costs.len()], costs }
     }

@@ -14,3 +14,4 @@ pub use model::ModelCosts;
 pub use table::CostTable;
 pub use trees::TreeCost;
 pub use trees::TreeCosts;
+pub(crate) use trees::ordered_trees;

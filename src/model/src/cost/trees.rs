@@ -50,17 +50,22 @@ impl TreeCosts {
 
     /// Returns the trees of a model whose costs are defined: a single ensemble of trees that score documents.
     pub fn ensemble(model: &Model) -> Result<&TreeEnsemble> {
-        let problem = match model.only_trees() {
-            Some(ensemble) if ensemble.combine != Combine::Wins => return Ok(ensemble),
-            Some(_) => {
-                "a pairwise model scores documents by comparing them, so its trees have no order of evaluation"
-            }
-            None => "costs are defined only for a model that is a single ensemble of trees",
-        };
-        Err(Error::place(
-            &model.origin,
-            problem,
-            "use a boosted model or a forest with one stage, without classes, runs or blending",
-        ))
+        let otherwise = "costs are defined only for a model that is a single ensemble of trees";
+        ordered_trees(model, otherwise, REMEDY)
     }
+}
+
+const REMEDY: &str = "use a boosted model or a forest with one stage, without classes, runs or blending";
+
+/// Returns the trees of a model that are evaluated one after the other, each for a document alone: those of a single
+/// ensemble. `otherwise` is the problem if the model consists of more or of something else.
+pub(crate) fn ordered_trees<'a>(model: &'a Model, otherwise: &str, remedy: &str) -> Result<&'a TreeEnsemble> {
+    let problem = match model.only_trees() {
+        Some(ensemble) if ensemble.combine != Combine::Wins => return Ok(ensemble),
+        Some(_) => {
+            "a pairwise model scores documents by comparing them, so its trees have no order of evaluation"
+        }
+        None => otherwise,
+    };
+    Err(Error::place(&model.origin, problem, remedy))
 }

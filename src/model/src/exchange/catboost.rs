@@ -23,15 +23,13 @@ pub(super) fn is_likely(bytes: &[u8]) -> bool {
 pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     let text = std::str::from_utf8(bytes).map_err(|_| invalid("the file is not UTF-8 text"))?;
     let json = JsonText::parse(text).map_err(|problem| match problem.contains("ends within") {
-        true => {
-            ImportError::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
-        }
+        true => ImportError::truncated(problem),
         false => invalid(&problem),
     })?;
-    Reader { json }.model(names)
+    CatBoostReader { json }.model(names)
 }
 
-struct Reader {
+struct CatBoostReader {
     json: JsonText,
 }
 
@@ -44,7 +42,7 @@ struct FloatFeature {
     missing_right: bool,
 }
 
-impl Reader {
+impl CatBoostReader {
     fn model(&self, names: &NameSource) -> Result<ImportedModel, ImportError> {
         let json = &self.json;
         let info = json.required(ROOT, "features_info").map_err(|problem| invalid(&problem))?;
@@ -81,11 +79,11 @@ impl Reader {
             trees.push(tree.map_err(|problem| invalid(&problem).in_tree(number))?);
         }
         let rounds = trees.len() as u32;
-        let ensemble = TreeEnsemble { combine: Combine::Sum, base_score: bias, base_feature: None, trees };
+        let ensemble = TreeEnsemble::new(Combine::Sum, bias, None, trees);
         let model =
             imported_part(Part::trees(ensemble), model_features, rounds, "# imported from CatBoost's JSON\n");
         let notes = vec!["scores are CatBoost's raw values (prediction_type=\"RawFormulaVal\")".to_owned()];
-        Ok(ImportedModel { model, notes, losses: Vec::new() })
+        Ok(ImportedModel { model, notes, losses: Vec::new(), frame: None })
     }
 
     fn features(&self, info: usize) -> Result<Vec<FloatFeature>, String> {

@@ -129,7 +129,7 @@ struct Known {
 
 /// A node of the new tree that is still to be written.
 #[derive(Debug, Clone)]
-struct Pending {
+struct PendingNode {
     /// Index in the given tree.
     node: usize,
     depth: u32,
@@ -153,7 +153,7 @@ impl Pieces {
     }
 }
 
-impl Pending {
+impl PendingNode {
     fn known(&self, feature: u32) -> Known {
         let unknown = Known { feature, above: f32::NEG_INFINITY, upto: f32::INFINITY, may_be_missing: true };
         self.known.iter().find(|known| known.feature == feature).copied().unwrap_or(unknown)
@@ -162,7 +162,7 @@ impl Pending {
     /// Returns a node further down this path.
     fn below(&self, node: usize, cover: f64, known: Known, pieces: Option<Pieces>) -> Self {
         let others = self.known.iter().filter(|other| other.feature != known.feature).copied();
-        Pending { node, depth: self.depth + 1, cover, known: others.chain([known]).collect(), pieces }
+        PendingNode { node, depth: self.depth + 1, cover, known: others.chain([known]).collect(), pieces }
     }
 }
 
@@ -172,7 +172,7 @@ pub(super) fn expand_sets(tree: Tree, sets: &[Option<CategorySplit>]) -> Result<
     if sets.iter().all(Option::is_none) {
         return Ok(tree);
     }
-    let root = Pending { node: 0, depth: 0, cover: tree.nodes[0].cover, known: Vec::new(), pieces: None };
+    let root = PendingNode { node: 0, depth: 0, cover: tree.nodes[0].cover, known: Vec::new(), pieces: None };
     let mut pending = VecDeque::from([root]);
     let mut nodes = Vec::new();
     let mut count = 1;
@@ -198,7 +198,7 @@ struct Expander<'a> {
 
 impl Expander<'_> {
     /// Returns a node and its children.
-    fn write(&self, mut pending: Pending) -> (Node, Vec<Pending>) {
+    fn write(&self, mut pending: PendingNode) -> (Node, Vec<PendingNode>) {
         loop {
             let (Some(split), Some(set)) = (&self.given[pending.node].split, &self.sets[pending.node]) else {
                 return self.copy(&pending);
@@ -214,19 +214,19 @@ impl Expander<'_> {
             };
             let child = if side { split.left } else { split.right };
             let depth = pending.depth;
-            pending = Pending { depth, ..pending.below(child as usize, pending.cover, known, None) };
+            pending = PendingNode { depth, ..pending.below(child as usize, pending.cover, known, None) };
         }
     }
 
     /// Copies a leaf, or a split with a threshold.
-    fn copy(&self, pending: &Pending) -> (Node, Vec<Pending>) {
+    fn copy(&self, pending: &PendingNode) -> (Node, Vec<PendingNode>) {
         let given = &self.given[pending.node];
         let mut node = Node { depth: pending.depth, cover: pending.cover, ..given.clone() };
         let Some(split) = &mut node.split else { return (node, Vec::new()) };
         let children = [split.left, split.right].map(|child| {
             let cover = self.given[child as usize].cover * self.share(pending);
             let (node, depth) = (child as usize, pending.depth + 1);
-            Pending { node, depth, cover, known: pending.known.clone(), pieces: None }
+            PendingNode { node, depth, cover, known: pending.known.clone(), pieces: None }
         });
         split.gain *= self.share(pending);
         (split.left, split.right) = (self.next as u32, self.next as u32 + 1);
@@ -234,13 +234,13 @@ impl Expander<'_> {
     }
 
     /// Returns how much of a given node's cover a copy of it has.
-    fn share(&self, pending: &Pending) -> f64 {
+    fn share(&self, pending: &PendingNode) -> f64 {
         let given = self.given[pending.node].cover;
         if given > 0.0 { pending.cover / given } else { 1.0 }
     }
 
     /// Divides the cover of a split evenly between the ranges of a side. Covers affect explanations, not scores.
-    fn pieces(&self, split: &Split, set: &CategorySplit, pending: &Pending, known: &Known) -> Pieces {
+    fn pieces(&self, split: &Split, set: &CategorySplit, pending: &PendingNode, known: &Known) -> Pieces {
         let ranges = set.within(known);
         let count = |is_left| ranges.iter().filter(|range| range.is_left == is_left).count();
         let is_taken = |is_left| count(is_left) > 0 || (known.may_be_missing && set.missing_left == is_left);
@@ -257,12 +257,12 @@ impl Expander<'_> {
     /// Splits the ranges in the middle, or a single range from missing values.
     fn split(
         &self,
-        pending: &Pending,
+        pending: &PendingNode,
         set: &CategorySplit,
         split: &Split,
         mut pieces: Pieces,
         is_first: bool,
-    ) -> (Node, Vec<Pending>) {
+    ) -> (Node, Vec<PendingNode>) {
         let known = pending.known(split.feature);
         let part =
             |pieces: Pieces, known: Known| pending.below(pending.node, pieces.cover(), known, Some(pieces));

@@ -31,11 +31,11 @@ struct Definition {
 
 #[derive(Serialize, Deserialize)]
 struct TrainedModel {
-    ensemble: Ensemble,
+    ensemble: ElasticEnsemble,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Ensemble {
+struct ElasticEnsemble {
     feature_names: Vec<String>,
     trained_models: Vec<TreeModel>,
     target_type: String,
@@ -104,7 +104,7 @@ pub(super) fn export(model: &Model, _: &ExportOptions) -> ExportedModel {
     let definition = Definition {
         preprocessors: Vec::new(),
         trained_model: TrainedModel {
-            ensemble: Ensemble {
+            ensemble: ElasticEnsemble {
                 feature_names: names.clone(),
                 trained_models: trees.collect(),
                 target_type: "regression".to_owned(),

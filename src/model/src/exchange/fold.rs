@@ -25,12 +25,8 @@ pub(super) fn folded(model: &Model) -> FoldedModel<'_> {
         return FoldedModel { ensemble: Cow::Borrowed(ensemble), base_features };
     }
     let is_single_mean = model.parts.len() == 1 && parts().all(|(_, part)| part.combine == Combine::Mean);
-    let mut sum = TreeEnsemble {
-        combine: if is_single_mean { Combine::Mean } else { Combine::Sum },
-        base_score: model.intercept,
-        base_feature: None,
-        trees: Vec::new(),
-    };
+    let combine = if is_single_mean { Combine::Mean } else { Combine::Sum };
+    let mut sum = TreeEnsemble::new(combine, model.intercept, None, Vec::new());
     for (weight, ensemble) in parts() {
         sum.base_score += weight * ensemble.base_score;
         let scale = if is_single_mean { weight } else { weight * ensemble.tree_weight() };

@@ -54,6 +54,8 @@ pub struct ModelExport {
     pub(super) kind_of: fn(&[u8]) -> &'static str,
     /// Reads a file as the program does that will serve the model.
     pub(super) served: fn(&[u8], &[ModelFeature]) -> Result<ServedModel, String>,
+    /// Whether files have the categories of the features. If not, a note says that the target needs their codes.
+    pub(super) has_categories: bool,
     /// Returns the commands that upload a file to a server.
     pub(super) upload: Option<fn(&Upload<'_>) -> String>,
 }
@@ -158,7 +160,11 @@ impl ModelFormat {
             ));
         }
         let options = ExportOptions { kind: kind.name, opset: request.opset, name: request.name.clone() };
-        Ok((exporter.write)(model, &options))
+        let mut exported = (exporter.write)(model, &options);
+        if !exporter.has_categories {
+            exported.notes.extend(codes_note(model));
+        }
+        Ok(exported)
     }
 
     /// Returns the kind of model in an exported file.
@@ -203,4 +209,17 @@ impl ModelFormat {
         });
         FileOutput::guarded(location, guard)
     }
+}
+
+/// Returns the note for formats without categories. `None` if no feature is categorical.
+fn codes_note(model: &Model) -> Option<String> {
+    let categorical = model.features.iter().filter(|feature| !feature.words.is_empty());
+    let names: Vec<&str> = categorical.map(|feature| feature.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "categorical features: {}; the file has no categories, so their values must be codes: the index of the category \
+             in the feature's list of `planetree describe --json`",
+            names.join(", ")
+        )
+    })
 }

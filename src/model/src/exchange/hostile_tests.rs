@@ -184,6 +184,9 @@ fn json_of_any_depth_is_read_without_recursion() {
         assert!(JsonText::parse(&"[".repeat(depth)).is_err());
         assert!(JsonText::parse(&"{\"a\":".repeat(depth)).is_err());
     }
+    let deeper = format!("{}{}", "[".repeat(600_000), "]".repeat(600_000));
+    assert!(JsonText::parse(&deeper).err().unwrap().contains("are nested"));
+    assert!(JsonText::parse(&"x".repeat(1_000_000)).err().unwrap().len() < 100);
     let json =
         JsonText::parse(r#" {"a": [1, -2.5e3, "x\"y\u00e9", null, true], "b": {}, "c": "7"} "#).unwrap();
     let list = json.list(ROOT, "a").unwrap();

@@ -2,6 +2,7 @@
 
 use super::format::ModelFormat;
 use super::formats::MODEL_FORMATS;
+use super::frame::FrameCategories;
 use super::names::NameSource;
 use super::xgboost;
 use crate::model::{Model, ModelFeature, Origin, Part};
@@ -17,6 +18,8 @@ pub struct ImportedModel {
     pub notes: Vec<String>,
     /// Messages about everything that planetree's models cannot express. Each loss changes the scores of some rows.
     pub losses: Vec<String>,
+    /// Categories of features that the file does not name.
+    pub(super) frame: Option<FrameCategories>,
 }
 
 /// The reason why a file cannot be imported.
@@ -31,6 +34,11 @@ pub struct ImportError {
 impl ImportError {
     pub(super) fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         ImportError { problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// Creates the error for a file that ends too early.
+    pub(super) fn truncated(problem: impl std::fmt::Display) -> Self {
+        Self::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
     }
 
     /// Prefixes the problem with the number of a tree.

@@ -5,8 +5,8 @@ use super::verify::served::ServedModel;
 use super::{ExportOptions, ExportedModel, ImportError, ImportedModel, is_truncated};
 use crate::family::trees::KIND;
 use crate::model::{
-    Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Normalisation, Origin, Part, PartFamily,
-    PartGroup, PartRole, Split, Tree, TreeEnsemble,
+    Branch, Combine, DatasetRecord, FeatureNormalisation, Model, ModelFeature, Node, Normalisation,
+    OldEnsemble, Origin, Part, PartFamily, PartGroup, PartRole, Split, Tree, TreeEnsemble,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 const FORMAT: u32 = 2;
 /// The version of models with groups of parts, which earlier versions of planetree refuse.
 const WITH_GROUPS: u32 = 3;
+/// The version of models with trees on normalised features, which earlier versions of planetree refuse.
+const WITH_NORMALISED_FEATURES: u32 = 4;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 
@@ -45,6 +47,8 @@ struct JsonPart {
     base_score: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_feature: Option<u32>,
+    #[serde(default, skip_serializing_if = "FeatureNormalisation::is_none")]
+    normalise_features: FeatureNormalisation,
     trees: Vec<JsonTree>,
 }
 
@@ -60,15 +64,6 @@ struct JsonModelWithoutParts {
     configuration: String,
     data: Vec<DatasetRecord>,
     rounds: u32,
-}
-
-/// The values of the key `ensemble` in format version 1.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OldEnsemble {
-    Boost,
-    Bag,
-    Wins,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,11 +123,16 @@ pub(super) fn export(model: &Model, _: &ExportOptions) -> ExportedModel {
             combine: ensemble.combine,
             base_score: ensemble.base_score,
             base_feature: ensemble.base_feature,
+            normalise_features: ensemble.normalisation,
             trees: ensemble.trees.iter().map(tree).collect(),
         }
     };
     let value = JsonModel {
-        planetree_model: if model.groups.is_empty() { FORMAT } else { WITH_GROUPS },
+        planetree_model: match model.groups.is_empty() {
+            _ if model.normalised_trees().is_some() => WITH_NORMALISED_FEATURES,
+            true => FORMAT,
+            false => WITH_GROUPS,
+        },
         intercept: model.intercept,
         parts: model.parts.iter().map(part).collect(),
         groups: model.groups.clone(),
@@ -161,7 +161,7 @@ pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         planetree_model: u32,
     }
     let version: Version = parse(bytes)?;
-    if version.planetree_model > WITH_GROUPS {
+    if version.planetree_model > WITH_NORMALISED_FEATURES {
         return Err(ImportError::new(
             format!("written by a newer planetree (JSON model format {})", version.planetree_model),
             "use a newer version of planetree",
@@ -175,7 +175,7 @@ pub(super) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         let given = names.features(model.features.len(), None)?;
         model.features.iter_mut().zip(given).for_each(|(feature, given)| feature.name = given.name);
     }
-    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new(), frame: None })
 }
 
 /// Reads a file, to be scored by planetree.
@@ -197,7 +197,7 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
             let problem = format!("part {number} ({}) is of an unknown kind: {:?}", part.name, part.kind);
             return Err(ImportError::new(problem, "use a newer version of planetree"));
         }
-        let JsonPart { combine, base_score, base_feature, .. } = part;
+        let JsonPart { combine, base_score, base_feature, normalise_features, .. } = part;
         let trees = trees_of(part.trees)?;
         Ok(Part {
             name: part.name,
@@ -205,7 +205,10 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
             normalisation: part.normalisation,
             configuration: part.configuration,
             role: part.role,
-            family: PartFamily::Trees(TreeEnsemble { combine, base_score, base_feature, trees }),
+            family: PartFamily::Trees(TreeEnsemble {
+                normalisation: normalise_features,
+                ..TreeEnsemble::new(combine, base_score, base_feature, trees)
+            }),
         })
     };
     Ok(Model {
@@ -222,16 +225,12 @@ fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
 }
 
 fn without_parts(read: JsonModelWithoutParts) -> Result<Model, ImportError> {
-    let combine = match read.ensemble {
-        OldEnsemble::Boost => Combine::Sum,
-        OldEnsemble::Bag => Combine::Mean,
-        OldEnsemble::Wins => Combine::Wins,
-    };
+    let combine = read.ensemble.combine();
     let JsonModelWithoutParts { base_score, base_feature, .. } = read;
     let trees = trees_of(read.trees)?;
     Ok(Model {
         intercept: 0.0,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, base_score, base_feature, trees))],
         groups: Vec::new(),
         features: read.features,
         configuration: read.configuration,

@@ -1,6 +1,11 @@
 //! Reads JSON of any depth. `serde_json` refuses more than 128 levels, which nested trees can have; this reader keeps
 //! the open levels in a list instead of on the stack.
 
+/// Maximum number of levels. A level may take a hundred times the memory of its bracket.
+pub(super) const MOST_LEVELS: usize = 1 << 19;
+/// Maximum number of characters of a message that repeat the text.
+const SHOWN: usize = 40;
+
 /// A JSON value. Members refer to other values of the same [`JsonText`] by index.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JsonValue {
@@ -51,6 +56,9 @@ impl JsonText {
                 values.push(value);
                 attach(&mut values, &mut open, index)?;
                 if opens {
+                    if open.len() == MOST_LEVELS {
+                        return Err(format!("more than {MOST_LEVELS} lists and objects are nested"));
+                    }
                     open.push((index, None));
                     rest = after.trim_start();
                     continue;
@@ -162,9 +170,16 @@ fn scalar_or_open(text: &str) -> Result<(JsonValue, &str), String> {
         "null" => JsonValue::Word(None),
         "true" => JsonValue::Word(Some(true)),
         "false" => JsonValue::Word(Some(false)),
-        word => JsonValue::Number(word.parse().map_err(|_| format!("{word:?} is not a JSON value"))?),
+        word => {
+            JsonValue::Number(word.parse().map_err(|_| format!("{:?} is not a JSON value", shown(word)))?)
+        }
     };
     Ok((value, after))
+}
+
+/// Returns the beginning of a text, for messages.
+fn shown(text: &str) -> &str {
+    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Reads a string. Returns what follows it, too.
@@ -176,7 +191,8 @@ fn string(text: &str) -> Result<(String, &str), String> {
             '\\' => is_escaped = true,
             '"' => {
                 let (quoted, after) = text.split_at(place + 1);
-                let found = serde_json::from_str(quoted).map_err(|error| format!("{quoted}: {error}"))?;
+                let found =
+                    serde_json::from_str(quoted).map_err(|error| format!("{}: {error}", shown(quoted)))?;
                 return Ok((found, after));
             }
             _ => {}

@@ -63,7 +63,7 @@ fn dump(model: &Model) -> ExportedModel {
     let mut text = SPLITS.to_owned();
     for (number, nodes) in portable.trees.iter().enumerate() {
         text.push_str(if number > 0 { ",\n" } else { "" });
-        write_tree(&mut text, nodes, &names);
+        write_tree(&mut text, nodes, &names, f32::MAX.into());
     }
     text.push_str("]}\n");
     ExportedModel { bytes: text.into_bytes(), notes: Vec::new(), losses: portable.losses }

@@ -28,6 +28,7 @@ mod feature_index;
 mod fold;
 mod format;
 mod formats;
+mod frame;
 mod import;
 mod json;
 mod json_text;

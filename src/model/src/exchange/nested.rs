@@ -28,31 +28,31 @@ pub(super) struct Place {
 
 /// Calls `visit` for every leaf, and before, between and after the children of every split.
 pub(super) fn visit_nested(nodes: &[BinaryNode], visit: &mut dyn FnMut(Place, Visit<'_>)) {
-    enum Pending {
+    enum PendingVisit {
         Node(Place),
         Between(Place),
         Close(Place),
     }
-    let mut pending = vec![Pending::Node(Place { index: 0, depth: 0, is_left: None })];
+    let mut pending = vec![PendingVisit::Node(Place { index: 0, depth: 0, is_left: None })];
     while let Some(next) = pending.pop() {
-        let (Pending::Node(place) | Pending::Between(place) | Pending::Close(place)) = next;
+        let (PendingVisit::Node(place) | PendingVisit::Between(place) | PendingVisit::Close(place)) = next;
         let Some(split) = &nodes[place.index].split else {
             visit(place, Visit::Leaf(&nodes[place.index]));
             continue;
         };
         match next {
-            Pending::Node(_) => {
+            PendingVisit::Node(_) => {
                 visit(place, Visit::Open(split));
                 let child = |index, is_left| Place { index, depth: place.depth + 1, is_left: Some(is_left) };
                 pending.extend([
-                    Pending::Close(place),
-                    Pending::Node(child(split.right, false)),
-                    Pending::Between(place),
-                    Pending::Node(child(split.left, true)),
+                    PendingVisit::Close(place),
+                    PendingVisit::Node(child(split.right, false)),
+                    PendingVisit::Between(place),
+                    PendingVisit::Node(child(split.left, true)),
                 ]);
             }
-            Pending::Between(_) => visit(place, Visit::Between),
-            Pending::Close(_) => visit(place, Visit::Close),
+            PendingVisit::Between(_) => visit(place, Visit::Between),
+            PendingVisit::Close(_) => visit(place, Visit::Close),
         }
     }
 }

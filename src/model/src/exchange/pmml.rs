@@ -168,7 +168,7 @@ fn served_linear(text: &str, index: &FeatureIndex<'_>) -> Result<ServedModel, St
 type NodeTest = (u32, String, f64);
 
 /// A node whose end tag was not read yet.
-struct OpenNode {
+struct OpenElement {
     index: usize,
     id: String,
     default: Option<String>,
@@ -178,7 +178,7 @@ struct OpenNode {
     children: Vec<(usize, String, Option<NodeTest>)>,
 }
 
-impl OpenNode {
+impl OpenElement {
     fn node(&self) -> Result<ServedNode, String> {
         if let Some(score) = self.score {
             return Ok(ServedNode::Leaf(score));
@@ -205,7 +205,7 @@ impl OpenNode {
 
 fn served_trees(text: &str, index: &FeatureIndex<'_>) -> Result<ServedModel, String> {
     let mut trees: Vec<Vec<ServedNode>> = Vec::new();
-    let mut open: Vec<OpenNode> = Vec::new();
+    let mut open: Vec<OpenElement> = Vec::new();
     let mut is_mean = false;
     for piece in markup(text) {
         match piece? {
@@ -221,7 +221,7 @@ fn served_trees(text: &str, index: &FeatureIndex<'_>) -> Result<ServedModel, Str
             Markup::Start { name: "Node", attributes, .. } => {
                 let nodes = trees.last_mut().ok_or("a node is outside of a tree")?;
                 let score = attribute(attributes, "score").map(|score| score.parse());
-                open.push(OpenNode {
+                open.push(OpenElement {
                     index: nodes.len(),
                     id: required(attributes, "id")?,
                     default: attribute(attributes, "defaultChild"),

@@ -1,7 +1,7 @@
 //! Prepares a model for export: the order and the names that features have at the target, and scores that are never
 //! negative.
 
-use crate::model::{Branch, Combine, Model, ModelFeature, PartFamily, Split, Tree};
+use crate::model::{Branch, Combine, Model, ModelFeature, Normalisation, PartFamily, Split, Tree};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest::{did_you_mean, nearest};
 use std::collections::HashSet;
@@ -130,19 +130,27 @@ fn reorder(model: &mut Model, features: &TargetFeatures) -> Result<Vec<Option<u3
 
 /// Returns what must be added to the scores of a model so that none is negative.
 fn nonnegative_shift(model: &Model) -> Result<f64> {
+    let refuse = |reason: String| {
+        Err(Error::place(
+            &model.origin,
+            format_args!("{reason}, so its scores have no known minimum"),
+            "export without --shift-nonnegative, and add a constant at the target",
+        ))
+    };
+    if let Some(coupling) = model.coupling() {
+        return refuse(coupling);
+    }
     let mut least = model.intercept;
     for (number, part) in model.parts.iter().enumerate() {
         let label = model.part_label(number);
-        let refuse = |problem: &str| {
-            Err(Error::place(
-                &model.origin,
-                format_args!("{label} {problem}, so its scores have no known minimum"),
-                "export without --shift-nonnegative, and add a constant at the target",
-            ))
+        let Some(ensemble) = part.family.trees() else {
+            return refuse(format!("{label} is not made of trees"));
         };
-        let Some(ensemble) = part.family.trees() else { return refuse("is not made of trees") };
+        if part.normalisation != Normalisation::None || ensemble.combine == Combine::Wins {
+            return refuse(format!("{label} depends on the other documents of a query"));
+        }
         if ensemble.base_feature.is_some() {
-            return refuse("adds the value of a feature");
+            return refuse(format!("{label} adds the value of a feature"));
         }
         let extreme = |tree: &Tree| {
             // A missing value may end at a node whose third branch no training row took.
@@ -161,7 +169,7 @@ fn nonnegative_shift(model: &Model) -> Result<f64> {
 /// Adds a constant to all scores. A model that is a single plain part stays one.
 fn add_constant(model: &mut Model, constant: f64) {
     match model.only_trees_mut() {
-        Some(ensemble) if ensemble.combine != Combine::Wins => ensemble.base_score += constant,
-        _ => model.intercept += constant,
+        Some(ensemble) => ensemble.base_score += constant,
+        None => model.intercept += constant,
     }
 }

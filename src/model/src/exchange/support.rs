@@ -51,6 +51,12 @@ impl PartSupport {
         if self == PartSupport::AllTrees {
             return None;
         }
+        if part.family.trees().is_some_and(|ensemble| ensemble.normalisation == FeatureNormalisation::Query) {
+            return Some((
+                "normalises features over the documents of a query".to_owned(),
+                "export with --format json, or train with normalise_features=none",
+            ));
+        }
         if part.family.trees().is_some_and(|ensemble| ensemble.combine == Combine::Wins) {
             return Some((
                 "is a pairwise model, which compares the documents of a query".to_owned(),

@@ -415,6 +415,30 @@ fn formats_are_detected_from_the_content() {
 }
 
 #[test]
+fn categories_of_a_frame_are_imported_only_if_no_other_feature_may_have_them() {
+    let categories = |infos: &str, lists: &str| -> Option<Vec<usize>> {
+        let text = format!(
+            "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=2\nobjective=regression\n\
+             feature_names=a b c\nfeature_infos={infos}\n\nTree=0\nnum_leaves=1\nnum_cat=0\nleaf_value=1\n\n\
+             end of trees\n\npandas_categorical:{lists}\n"
+        );
+        let imported = read(named("lightgbm"), text.as_bytes(), &MODEL_NAMES).unwrap();
+        let words = imported.model.features.iter().map(|feature| feature.words.len());
+        imported.notes.is_empty().then(|| words.collect())
+    };
+    let three = r#"[["x","y","z"]]"#;
+    assert_eq!(categories("[0.1:0.9] -1:0:2:1 [0.5:2]", three), Some(vec![0, 3, 0]));
+    // The frame may have had an ordered category, or one that was not chosen, and a categorical feature of integers.
+    assert_eq!(categories("[0:2] -1:0:2:1 [0.5:2]", three), None);
+    assert_eq!(categories("[0.5:2] 0:1 [1:2]", three), None);
+    // The column of type category may be the one that LightGBM does not use.
+    assert_eq!(categories("0:1:2 none [0.5:2]", three), None);
+    assert_eq!(categories("[-1:2] -1:0:2:1 [0:3]", three), Some(vec![0, 3, 0]));
+    assert_eq!(categories("[0:2] 0:1 0:1:2", r#"[["x","y"],["x","y","z"]]"#), None);
+    assert_eq!(categories("[-1:2] 0:1 0:1:2", r#"[["x","y"],["x","y","z"]]"#), Some(vec![0, 2, 3]));
+}
+
+#[test]
 fn zeros_as_missing_are_a_loss_only_on_the_other_side_of_the_threshold() {
     let text = "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=binary sigmoid:1\n\
                 feature_names=a\n\nTree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.1\ndecision_type=KIND\n\
@@ -432,4 +456,15 @@ fn zeros_as_missing_are_a_loss_only_on_the_other_side_of_the_threshold() {
         );
         assert!(Explainer::new(&imported.model).is_err(), "the model has no cover");
     }
+}
+
+#[test]
+fn values_that_lightgbm_reads_as_zero_are_above_its_largest_negative_threshold() {
+    let text = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=regression\n\
+                feature_names=a\n\nTree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=-1.0000000180025095e-35\n\
+                decision_type=10\nleft_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n";
+    let imported = read(named("lightgbm"), text.as_bytes(), &MODEL_NAMES).unwrap();
+    let edge = 1e-35f32;
+    let values = [-edge.next_up(), -edge, -edge.next_down(), 0.0, edge, f32::NAN];
+    assert_eq!(scores(&imported.model, &values), [1.0, 2.0, 2.0, 2.0, 2.0, 1.0]);
 }

@@ -39,9 +39,9 @@ pub(super) fn kind(bytes: &[u8]) -> &'static str {
 
 /// A stream that is being written.
 #[derive(Default)]
-struct Stream(Vec<u8>);
+struct TreeliteStream(Vec<u8>);
 
-impl Stream {
+impl TreeliteStream {
     fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -71,14 +71,15 @@ impl Stream {
 pub(super) fn export(model: &Model, options: &ExportOptions) -> ExportedModel {
     let portable = PortableTrees::of(model, "Treelite");
     let is_double = options.kind == onnx::DOUBLE;
-    let mut stream = Stream::default();
+    let mut stream = TreeliteStream::default();
     VERSION.iter().for_each(|number| stream.int(*number));
     let element = if is_double { FLOAT64 } else { FLOAT32 };
     stream.bytes(&[element, element]);
     let count = portable.trees.len();
     stream.bytes(&(count as u64).to_le_bytes());
     stream.int(model.features.len() as i32);
-    stream.bytes(&[REGRESSOR, u8::from(portable.is_mean)]);
+    // Treelite divides by the number of trees, also by 0.
+    stream.bytes(&[REGRESSOR, u8::from(portable.is_mean && count > 0)]);
     stream.int(1);
     stream.array([1i32.to_le_bytes()].into_iter());
     stream.array([1i32.to_le_bytes(), 1i32.to_le_bytes()].into_iter());
@@ -128,9 +129,9 @@ pub(super) fn export(model: &Model, options: &ExportOptions) -> ExportedModel {
 }
 
 /// A stream that is being read.
-struct Reader<'a>(&'a [u8]);
+struct TreeliteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> TreeliteReader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or("the file is truncated")?;
         self.0 = rest;
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
 
 /// Reads a file as Treelite does.
 pub(super) fn served(bytes: &[u8], features: &[ModelFeature]) -> Result<ServedModel, String> {
-    let mut reader = Reader(bytes);
+    let mut reader = TreeliteReader(bytes);
     if reader.int()? != VERSION[0] {
         return Err("the version is not 4".to_owned());
     }
@@ -187,6 +188,9 @@ pub(super) fn served(bytes: &[u8], features: &[ModelFeature]) -> Result<ServedMo
         return Err("the file has another number of features".to_owned());
     }
     let [_, is_mean] = reader.fixed::<2>()?;
+    if is_mean != 0 && count == 0 {
+        return Err("the mean of no trees is not a number".to_owned());
+    }
     reader.int()?;
     reader.ints()?;
     reader.ints()?;
@@ -215,7 +219,7 @@ pub(super) fn served(bytes: &[u8], features: &[ModelFeature]) -> Result<ServedMo
     Ok(ServedModel::Trees(ServedTrees { base_score, trees, rules }))
 }
 
-fn read_tree(reader: &mut Reader<'_>, is_double: bool) -> Result<Vec<ServedNode>, String> {
+fn read_tree(reader: &mut TreeliteReader<'_>, is_double: bool) -> Result<Vec<ServedNode>, String> {
     let count = reader.int()? as usize;
     reader.take(1)?;
     let kinds = reader.flags()?;

@@ -59,10 +59,13 @@ fn from_file(upload: &Upload<'_>) -> String {
 pub(super) fn plugin(upload: &Upload<'_>) -> String {
     const SERVER: &str = "http://localhost:9200/_ltr";
     let set = path(upload.feature_set);
+    // A document without the field does not match, so that its value is missing, not 0.
     let feature = |name: &&str| {
-        json!({ "name": name, "params": [], "template_language": "mustache", "template": {
-            "function_score": { "query": { "match_all": {} }, "field_value_factor": { "field": name, "missing": 0 } },
-        } })
+        json!({ "name": name, "params": [], "template_language": "mustache", "template": { "function_score": {
+            "query": { "exists": { "field": name } },
+            "field_value_factor": { "field": name },
+            "boost_mode": "replace",
+        } } })
     };
     let features: Vec<_> = upload.features.iter().map(feature).collect();
     let set_body = json!({ "featureset": { "name": upload.feature_set, "features": features } });

@@ -52,7 +52,7 @@ fn xgboost_text(trees: &[Vec<BinaryNode>], names: &[String]) -> String {
     let mut text = "[".to_owned();
     for (number, nodes) in trees.iter().enumerate() {
         text.push_str(if number > 0 { ",\n" } else { "" });
-        write_tree(&mut text, nodes, names);
+        write_tree(&mut text, nodes, names, LAST_CUT);
     }
     text.push_str("]\n");
     text
@@ -92,7 +92,7 @@ fn lightgbm_text(trees: &[Vec<BinaryNode>], names: &[String]) -> String {
                         splits - 1,
                         split.feature,
                         split.gain,
-                        f64::from(split.threshold.next_up().min(f32::MAX)),
+                        next_larger(split.threshold),
                         split.missing_left,
                         node.value
                     )
@@ -105,6 +105,14 @@ fn lightgbm_text(trees: &[Vec<BinaryNode>], names: &[String]) -> String {
     }
     text.push_str("],\"pandas_categorical\":[]}\n");
     text
+}
+
+/// A number beyond all 32-bit floats. Vespa reads thresholds as 64-bit floats.
+const LAST_CUT: f64 = 2.0 * f32::MAX as f64;
+
+/// Returns the next larger 32-bit float, or a number beyond all of them if there is none.
+fn next_larger(threshold: f32) -> f64 {
+    if threshold < f32::MAX { f64::from(threshold.next_up()) } else { LAST_CUT }
 }
 
 /// Vespa's test. Both precisions must agree that a value goes left.

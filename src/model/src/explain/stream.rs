@@ -6,7 +6,9 @@ use crate::predict::ColumnPlan;
 use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
+use planetree_base::panics;
 use planetree_base::storage::interrupt;
+use planetree_base::threads::thread_pool;
 use planetree_data::dataset::{DatasetReader, unexpected_columns};
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -52,22 +54,19 @@ pub fn explain(
 ) -> Result<ExplainReport> {
     let explainer = Explainer::new(model)?;
     let plan = ColumnPlan::new(model, explainer.used_features(), reader)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let pool = thread_pool(threads)?;
     let mut rows = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        let reading = scope.spawn(|| read(reader, &plan, &explainer, sender));
+        let reading = scope.spawn(|| panics::guarded(|| read(reader, &plan, &explainer, sender)));
         for batch in receiver {
             interrupt::check()?;
             let explained = pool.install(|| explain_batch(reader, &explainer, &plan, &batch))?;
             rows += explained.query_ids.len() as u64;
             sink(explained)?;
         }
-        // This error is never seen: if the reading thread panicked, the panic is propagated at the end of the scope.
-        reading.join().map_err(|_| Error::Interrupted)?
+        let outcome = reading.join().map_err(|_| Error::Interrupted)?; // a panic was caught before
+        outcome.map_err(|panic| panic.into_error("explain"))?
     })?;
     Ok(ExplainReport { expected_value: explainer.expected_value(), rows, warning: plan.found.warning() })
 }

@@ -3,6 +3,7 @@
 use super::explainer::PartExplainer;
 use super::layout::{LANES, Lanes, PointBatch, Subtree, split_by_points};
 use crate::family::RowValues;
+use crate::family::trees::QueryNormaliser;
 use crate::model::{Model, TreeEnsemble};
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::{Error, Result};
@@ -26,6 +27,8 @@ pub(super) struct TreesExplainer {
     /// The factor by which the contributions of each tree are multiplied.
     scale: f64,
     subtrees: Vec<Subtree>,
+    /// Normalises the features of a query, if they are normalised by query.
+    normaliser: Option<QueryNormaliser>,
     level: Level,
 }
 
@@ -69,6 +72,7 @@ impl TreesExplainer {
             weight,
             scale: weight * ensemble.tree_weight(),
             subtrees,
+            normaliser: QueryNormaliser::of(ensemble, &model.features),
             level: Level::new(),
         })
     }
@@ -102,6 +106,10 @@ impl PartExplainer for TreesExplainer {
     }
 
     fn add(&self, rows: RowValues<'_>, features: usize, out: &mut [f64]) {
+        let normaliser = self.normaliser.as_ref();
+        let normalised =
+            normaliser.map(|normaliser| normaliser.normalise(rows, &[0, out.len() / features.max(1)]));
+        let rows = normalised.as_ref().map_or(rows, |normalised| normalised.rows());
         let nodes = self.subtrees.iter().map(|subtree| subtree.nodes).max().unwrap_or(0);
         let block = BLOCK.min(out.len() / features.max(1));
         let mut buffers = ExplainBuffers {

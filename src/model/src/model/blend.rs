@@ -56,7 +56,7 @@ impl BlendMember {
                 }
             }
             normalisation if self.is_normalised_as_part() => {
-                // A normalised value does not depend on a positive factor, so the weight of the part does not count.
+                // The normalised value is the same without the weight of the part.
                 let part = &mut blend.parts[first_part];
                 (part.weight, part.normalisation) = (weight, normalisation);
             }
@@ -79,9 +79,11 @@ impl BlendMember {
     fn is_normalised_as_part(&self) -> bool {
         let Model { intercept, parts, groups, .. } = &self.model;
         let [part] = parts.as_slice() else { return false };
-        // A constant does not change a normalised value, except that of `unit_variance`, which keeps the mean.
-        let is_shifted = self.normalisation == Normalisation::UnitVariance && *intercept != 0.0;
-        groups.is_empty() && part.normalisation == Normalisation::None && part.weight > 0.0 && !is_shifted
+        // Neither a constant nor a positive factor changes a normalised value, except that `unit_variance` keeps the mean,
+        // and the values of queries whose documents all have the same one.
+        let is_kept =
+            self.normalisation == Normalisation::UnitVariance && (*intercept != 0.0 || part.weight != 1.0);
+        groups.is_empty() && part.normalisation == Normalisation::None && part.weight > 0.0 && !is_kept
     }
 }
 
@@ -325,8 +327,9 @@ mod tests {
         {
             assert_eq!(groups(scaled, normalisation), 0, "{normalisation:?}");
         }
-        let cases: [&dyn Fn(&mut Model); 4] = [
+        let cases: [&dyn Fn(&mut Model); 5] = [
             scaled,
+            &|model| model.parts[0].weight = 3.0,
             &|model| model.parts[0].weight = -1.0,
             &|model| model.parts[0].normalisation = Normalisation::Rank,
             &|model| model.parts.push(model.parts[0].clone()),

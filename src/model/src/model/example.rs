@@ -22,16 +22,12 @@ pub fn example() -> Model {
     let middle = Split { missing: Branch::Middle, middle: Some(4), ..split(2, 3, 5, 1.0) };
     let second = Node { depth: 1, split: Some(middle), value: -0.5, cover: 10.0 };
     let third = Node { depth: 0, split: Some(split(0, 1, 2, 2.0)), value: 0.0, cover: 100.0 };
-    let ensemble = TreeEnsemble {
-        combine: Combine::Sum,
-        base_score: 0.1 + 0.2,
-        base_feature: None,
-        trees: vec![
-            Tree { nodes: vec![first, second, leaf(1, 1e-300), leaf(2, 0.1), leaf(2, -0.0), leaf(2, 3.0)] },
-            Tree { nodes: vec![leaf(0, 7.0)] },
-            Tree { nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
-        ],
-    };
+    let trees = vec![
+        Tree { nodes: vec![first, second, leaf(1, 1e-300), leaf(2, 0.1), leaf(2, -0.0), leaf(2, 3.0)] },
+        Tree { nodes: vec![leaf(0, 7.0)] },
+        Tree { nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
+    ];
+    let ensemble = TreeEnsemble::new(Combine::Sum, 0.1 + 0.2, None, trees);
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(ensemble)],

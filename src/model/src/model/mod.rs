@@ -17,6 +17,7 @@ mod origin;
 mod part;
 mod role;
 mod table;
+mod version_1;
 
 pub use blend::{BlendMember, blend};
 pub(crate) use classes::ModelClasses;
@@ -29,6 +30,7 @@ pub use origin::Origin;
 pub use part::Part;
 pub use role::{ClassBounds, PartRole};
 pub use table::ModelWriter;
+pub(crate) use version_1::OldEnsemble;
 
 pub use crate::family::{
     Activation, Branch, Combine, Comparison, Family, FeatureImportance, FeatureNormalisation, LinearFunction,
@@ -42,6 +44,9 @@ use planetree_base::storage::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+
+/// Key of the metadata that a checkpoint has besides a model: the state of the training, which had not ended.
+pub const CHECKPOINT: &str = "planetree.checkpoint";
 
 /// A dataset on which a model was trained or validated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,13 +114,24 @@ impl Model {
         self.parts.iter().filter_map(|part| part.family.trees()).flat_map(|ensemble| &ensemble.trees)
     }
 
+    /// Returns the number of weights of all linear functions and nets.
+    pub fn weight_count(&self) -> u64 {
+        let has_weights = |part: &&Part| [linear::KIND, net::KIND].contains(&part.family.kind());
+        self.parts.iter().filter(has_weights).map(|part| part.family.row_count()).sum()
+    }
+
+    /// Returns the index of the first part with trees on normalised features, whose thresholds are not values of the
+    /// features. `None` if there is none.
+    pub fn normalised_trees(&self) -> Option<usize> {
+        let is_normalised = |part: &Part| {
+            part.family.trees().is_some_and(|ensemble| ensemble.normalisation != FeatureNormalisation::None)
+        };
+        self.parts.iter().position(is_normalised)
+    }
+
     /// Returns the size of the model for messages, such as `100 trees` or `46 weights`.
     pub fn size_text(&self) -> String {
-        let rows = |kind: &str| {
-            let parts = self.parts.iter().filter(|part| part.family.kind() == kind);
-            parts.map(|part| part.family.row_count()).sum::<u64>()
-        };
-        let (trees, weights) = (self.trees().count() as u64, rows(linear::KIND) + rows(net::KIND));
+        let (trees, weights) = (self.trees().count() as u64, self.weight_count());
         match (trees, weights) {
             (_, 0) => counted(trees, "tree", "trees"),
             (0, _) => counted(weights, "weight", "weights"),

@@ -10,7 +10,7 @@ mod header;
 use super::{Model, ModelFeature, Origin, Tree};
 use crate::family::ModelRow;
 use crate::family::trees::tree_rows;
-use columns::{FeatureIndex, RowColumns, SCHEMA, rows_as_batch};
+use columns::{FeaturePlaces, RowColumns, SCHEMA, rows_as_batch};
 use header::{HEADER, ReadHeader, header_text, read_header};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -21,6 +21,9 @@ use std::io::Write;
 /// Metadata key of the configuration. The header contains the configuration, too, but this copy is easier to read for
 /// people who inspect the metadata.
 const CONFIGURATION: &str = "planetree.configuration";
+/// Rows that are converted to columns at a time. The columns of a whole tree would be large blocks of memory, of other
+/// sizes for each tree, between which freed memory cannot be used.
+const STEP_ROWS: usize = 1 << 13;
 
 impl Model {
     /// Writes the model to a file atomically. An existing file is replaced only if planetree wrote it.
@@ -113,7 +116,7 @@ fn read_rows(
     table: &TableReader,
     invalid: &dyn Fn(String) -> Error,
 ) -> Result<()> {
-    let index: FeatureIndex<'_> =
+    let index: FeaturePlaces<'_> =
         (0..).zip(features).map(|(index, feature)| (feature.name.as_str(), index)).collect();
     let mut last = 0;
     for batch in table.batches() {
@@ -172,10 +175,17 @@ impl ModelWriter {
 
     /// Appends rows to the part with the given number.
     fn write_rows(&mut self, part: usize, rows: &mut dyn Iterator<Item = ModelRow>) -> Result<()> {
-        let batch = rows_as_batch(part, rows, &self.features).map_err(|problem| self.failed(&problem))?;
         self.rows.resize(self.rows.len().max(part + 1), 0);
-        self.rows[part] += batch.num_rows() as u64;
-        self.table.write(&batch)
+        loop {
+            let mut step = Iterator::take(&mut *rows, STEP_ROWS);
+            let batch = rows_as_batch(part, &mut step, &self.features);
+            let batch = batch.map_err(|problem| self.failed(&problem))?;
+            self.rows[part] += batch.num_rows() as u64;
+            self.table.write(&batch)?;
+            if batch.num_rows() < STEP_ROWS {
+                return Ok(());
+            }
+        }
     }
 
     /// Completes the file: writes the header of `model` and the additional metadata entries. The rows must already be

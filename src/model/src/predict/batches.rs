@@ -149,7 +149,7 @@ impl BatchScorer {
         let wide = cast_to(&DataType::Float64)?;
         let narrow = |(row, value): (usize, Option<f64>)| match value {
             Some(value) if value.is_finite() && (value as f32).is_infinite() => {
-                let problem = format!("found {value}, expected a number that fits in 32 bits");
+                let problem = format!("found {value:e}, expected a number that fits in 32 bits");
                 Err(fault(row, problem, "scale the feature, or replace the value"))
             }
             value => Ok(value.filter(|value| value.is_finite()).map(|value| value as f32)),
@@ -232,6 +232,6 @@ mod tests {
         let large = RecordBatch::try_from_iter(columns).unwrap();
         let scorer = BatchScorer::new(&model, &large.schema(), "rows").unwrap();
         let error = scorer.scores(&large, 1).unwrap_err().to_string();
-        assert!(error.starts_with("rows: row 2, column "), "{error}");
+        assert!(error.starts_with("rows: row 2, column ") && error.contains("found 1e300,"), "{error}");
     }
 }

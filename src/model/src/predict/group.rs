@@ -1,15 +1,13 @@
 //! Scores one row group of a dataset.
 
-use super::columns::ColumnPlan;
+use super::group_columns::{BATCH_VALUES, GroupColumns};
 use super::rank::ranks;
 use super::scorer::Scorer;
 use crate::family::RowValues;
-use crate::family::trees::BLOCK;
 use crate::model::{Model, ModelClasses};
 use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::interrupt;
 use planetree_data::dataset::{DatasetReader, GroupId, GroupReader, unexpected_columns};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -58,7 +56,7 @@ pub fn part_columns(model: &Model) -> Vec<String> {
 /// Scores the row groups of a dataset, one at a time.
 pub struct GroupPredictor {
     scorer: Scorer,
-    plan: ColumnPlan,
+    columns: GroupColumns,
     /// Column names of the parts and classes. Empty unless their values are requested.
     parts: Vec<String>,
     classes: Option<ModelClasses>,
@@ -73,9 +71,8 @@ pub(super) struct GroupScores {
 impl GroupPredictor {
     /// Prepares a model for a dataset, which must have the features of the model.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
-        let scorer = Scorer::new(model)?;
-        let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
-        Ok(GroupPredictor { scorer, plan, parts: Vec::new(), classes: None })
+        let (scorer, columns) = (Scorer::new(model)?, GroupColumns::new(model, reader)?);
+        Ok(GroupPredictor { scorer, columns, parts: Vec::new(), classes: None })
     }
 
     /// Prepares a model like [`GroupPredictor::new`]. If `parts` is true, predictions also contain the values of the
@@ -88,7 +85,7 @@ impl GroupPredictor {
 
     /// Returns a warning about features or categories that the dataset or the model lacks.
     pub fn warning(&self) -> Option<String> {
-        self.plan.found.warning()
+        self.columns.warning()
     }
 
     /// Scores and ranks the rows of a group.
@@ -138,7 +135,7 @@ impl GroupPredictor {
     /// Scores the rows of a group batch by batch. No score may depend on other rows.
     fn score_rows(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
         let (mut scores, mut spent) = (vec![0.0; group.rows()], Duration::ZERO);
-        self.each_batch(reader, group, BATCH_VALUES, &mut |first, rows, columns| {
+        self.columns.each_batch(reader, group, BATCH_VALUES, &mut |first, rows, columns| {
             let started = Instant::now();
             self.scorer.score_columns(columns, &mut scores[first..first + rows]);
             spent += started.elapsed();
@@ -155,7 +152,7 @@ impl GroupPredictor {
         let mut values = vec![vec![0.0; rows]; self.scorer.parts().len()];
         let is_whole = self.scorer.parts().iter().any(|part| part.compares_documents());
         let batch_values = if is_whole { usize::MAX } else { BATCH_VALUES };
-        self.each_batch(reader, group, batch_values, &mut |first, rows, columns| {
+        self.columns.each_batch(reader, group, batch_values, &mut |first, rows, columns| {
             let started = Instant::now();
             for (part, values) in self.scorer.parts().iter().zip(&mut values) {
                 let columns = RowValues::Columns { columns, first: 0 };
@@ -173,48 +170,7 @@ impl GroupPredictor {
         let parts = columns.map(|(name, values)| PartColumn { name, values }).collect();
         Ok((GroupScores { scores, parts }, spent))
     }
-
-    /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes each batch to `sink`.
-    pub(crate) fn each_batch(
-        &self,
-        reader: &DatasetReader,
-        group: &GroupReader,
-        batch_values: usize,
-        sink: &mut BatchScorer<'_>,
-    ) -> Result<()> {
-        let features = &reader.manifest().features;
-        let names = group.names();
-        let first = names.len().checked_sub(features.len()).filter(|first| names[*first..] == *features);
-        let first = first.ok_or_else(|| unexpected_columns(reader.location()))?;
-        let plan = &self.plan;
-        if plan.used.is_empty() {
-            return sink(0, group.rows(), &[]);
-        }
-        let width = plan.used.iter().map(|(_, feature)| feature + 1).max().unwrap_or(0);
-        let columns: Vec<usize> = plan.used.iter().map(|(column, _)| first + column).collect();
-        let batch_rows = (batch_values / columns.len()).min(group.rows()).max(1).next_multiple_of(BLOCK);
-        let mut done = 0;
-        group.read_batches(&columns, batch_rows, &mut |batch| {
-            interrupt::check()?;
-            let values = plan.values(batch.columns(), reader)?;
-            let rows = batch.num_rows();
-            if done + rows > group.rows() {
-                return Err(unexpected_columns(reader.location()));
-            }
-            sink(done, rows, &values.by_feature(width))?;
-            done += rows;
-            Ok(())
-        })
-    }
 }
-
-/// A function that scores a batch. Its arguments are the index of the first row, the number of rows and the columns by
-/// feature.
-pub(crate) type BatchScorer<'a> = dyn FnMut(usize, usize, &[Option<&Float32Array>]) -> Result<()> + 'a;
-
-/// Number of values per batch. It is small enough that the values are still in the cache when they are scored, and that
-/// a group with many features needs little memory.
-pub(crate) const BATCH_VALUES: usize = 1 << 20;
 
 /// The result for a row group, with timings.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_metric::{Mean, Metric, Prepared, evaluate};
 use rayon::prelude::*;
+use std::cmp::Ordering;
 
 /// Number of rows to use. Whole partitions are read until there are at least this many rows.
 const ROWS: usize = 1 << 18;
@@ -38,7 +39,7 @@ pub struct PermutationImportance {
     pub ndcg: f64,
     /// RMSE without permutation.
     pub rmse: f64,
-    /// The features, sorted by increase in RMSE, largest first.
+    /// The features, sorted by decrease of NDCG@10, largest first, then by increase of the RMSE.
     pub features: Vec<PermutedFeature>,
     /// Warnings about features or categories that the dataset or the model lacks.
     pub warnings: Vec<String>,
@@ -89,9 +90,17 @@ pub fn permutation_importance(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    features.sort_by(|a, b| b.rmse_increase.total_cmp(&a.rmse_increase).then(a.feature.cmp(&b.feature)));
+    features.sort_by(by_importance);
     let (rows, warnings) = (sample.labels.len(), source.warnings);
     Ok(PermutationImportance { rows, ndcg: unpermuted[0], rmse: unpermuted[1], features, warnings })
+}
+
+/// Orders the most important feature first. The RMSE decides only between features with the same effect on the ranking:
+/// scores of ranking objectives do not estimate labels, so permuting an important feature can even decrease it.
+fn by_importance(one: &PermutedFeature, other: &PermutedFeature) -> Ordering {
+    let by_rmse = || other.rmse_increase.total_cmp(&one.rmse_increase);
+    let by_ndcg = other.ndcg_drop.total_cmp(&one.ndcg_drop);
+    by_ndcg.then_with(by_rmse).then(one.feature.cmp(&other.feature))
 }
 
 impl PermutationSample {
@@ -143,5 +152,23 @@ impl PermutationSample {
             ));
         }
         Ok(evaluate(&self.metrics, &self.labels, &scores, &self.bounds).iter().map(Mean::value).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ranking_decides_about_importance() {
+        let feature =
+            |feature, ndcg_drop, rmse_increase| PermutedFeature { feature, ndcg_drop, rmse_increase };
+        let mut features =
+            [feature(0, 0.0, 0.3), feature(1, -0.1, 0.5), feature(2, 0.4, -0.7), feature(3, 0.0, 0.3)];
+        features.sort_by(by_importance);
+        assert_eq!(features.map(|feature| feature.feature), [2, 0, 3, 1]);
+        let mut features = [feature(0, 0.0, 0.1), feature(1, 0.0, 0.2)];
+        features.sort_by(by_importance);
+        assert_eq!(features.map(|feature| feature.feature), [1, 0]);
     }
 }

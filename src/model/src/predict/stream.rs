@@ -5,8 +5,8 @@ use super::group::{GroupPredictor, GroupScores, PartColumn, PredictedGroup, Time
 use crate::model::Model;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
+use planetree_base::threads::thread_pool;
 use planetree_data::dataset::{DatasetReader, GroupId, GroupReader};
-use rayon::ThreadPoolBuilder;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -79,10 +79,7 @@ fn each_group<T: Send>(
     finish: impl Fn(&GroupReader, GroupScores) -> Result<T> + Sync,
     sink: &mut dyn FnMut(T) -> Result<()>,
 ) -> Result<PredictReport> {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let pool = thread_pool(threads)?;
     let threads = pool.current_num_threads();
     let work = |id: GroupId| predictor.finish(reader, id, &finish);
     let (mut rows, mut load, mut score) = (0, Duration::ZERO, Duration::ZERO);

@@ -7,11 +7,11 @@ use crate::model::{Link, Model, Normalisation, Term};
 #[derive(Debug)]
 pub(super) struct PreparedTerms {
     link: Link,
-    terms: Vec<PreparedTerm>,
+    terms: Vec<TermScorer>,
 }
 
 #[derive(Debug)]
-struct PreparedTerm {
+struct TermScorer {
     weight: f64,
     content: TermContent,
 }
@@ -36,7 +36,7 @@ impl PreparedTerms {
     fn prepare(model: &Model, link: Link, terms: Vec<Term>) -> Self {
         let prepared = |term: Term| match term {
             Term::Part(part) => {
-                PreparedTerm { weight: model.parts[part].weight, content: TermContent::Part(part) }
+                TermScorer { weight: model.parts[part].weight, content: TermContent::Part(part) }
             }
             Term::Group(number, terms) => {
                 let group = &model.groups[number];
@@ -45,7 +45,7 @@ impl PreparedTerms {
                     normalisation: group.normalisation,
                     terms: Self::prepare(model, group.link, terms),
                 };
-                PreparedTerm { weight: group.weight, content }
+                TermScorer { weight: group.weight, content }
             }
         };
         PreparedTerms { link, terms: terms.into_iter().map(prepared).collect() }

@@ -18,6 +18,9 @@ const WORDS: &str = "planetree_words";
 /// Start of the last line of a file, which contains lists of categories as JSON.
 const PANDAS: &str = "pandas_categorical:";
 
+/// Values that are at most this far from 0 are read as 0.
+const TINY: f32 = 1e-35;
+
 /// Bit of `decision_type` that is set if the split is categorical.
 const CATEGORICAL: u8 = 1;
 /// Bit of `decision_type` that is set if missing values go left.

@@ -1,8 +1,9 @@
 //! Reads LightGBM's text format.
 
-use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
+use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, TINY, WORDS, ZERO};
 use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble_numbered, round_down};
 use crate::exchange::categories::{CategorySplit, SetSides, check_added_nodes, expand_sets, words_of};
+use crate::exchange::frame::{FrameCategories, UNKNOWN_COLUMNS};
 use crate::exchange::names::{NameSource, check_feature_count};
 use crate::exchange::{ImportError, ImportedModel, imported_part};
 use crate::model::{Combine, ModelFeature, Part, Tree, TreeEnsemble};
@@ -12,6 +13,14 @@ use std::str::FromStr;
 
 /// The latest supported version of the format.
 const VERSION: u32 = 4;
+
+/// Returns the largest value of a numeric feature if its values may be codes of categories: if its range, such as
+/// `[0:4]`, is one of whole numbers.
+fn largest_whole(info: &str) -> Option<usize> {
+    let (least, most) = info.strip_prefix('[')?.strip_suffix(']')?.split_once(':')?;
+    least.parse::<usize>().ok()?;
+    most.parse().ok()
+}
 
 /// Returns whether a file looks like LightGBM's text format.
 pub(crate) fn is_likely(bytes: &[u8]) -> bool {
@@ -38,14 +47,19 @@ pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         _ => return Err(invalid("the version is missing or older than v2")),
     }
     if !is_complete {
-        return Err(truncated("the line `end of trees` is missing"));
+        return Err(ImportError::truncated("the line `end of trees` is missing"));
     }
     let sizes = header.get("tree_sizes").map(|sizes| sizes.split_whitespace().count());
     if sizes.is_some_and(|sizes| sizes != trees.len()) {
-        return Err(truncated(&format!("only {} of {} trees are present", trees.len(), sizes.unwrap_or(0))));
+        return Err(ImportError::truncated(format_args!(
+            "only {} of {} trees are present",
+            trees.len(),
+            sizes.unwrap_or(0)
+        )));
     }
     let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
-    Reader { notes: Vec::new(), zeros: 0, added_nodes: 0 }.model(header, trees, names, words)
+    LightGbmReader { notes: Vec::new(), frame: None, zeros: 0, added_nodes: 0 }
+        .model(header, trees, names, words)
 }
 
 /// Splits a file into the section of the model and those of the trees. Also returns whether the end of the trees was found.
@@ -72,15 +86,17 @@ pub(super) fn sections(text: &str) -> Result<(Vec<TextSection<'_>>, bool), &'sta
 }
 
 /// Converts the sections of a file to a model, and collects notes and losses on the way.
-struct Reader {
+struct LightGbmReader {
     notes: Vec<String>,
+    /// The categories of a pandas frame.
+    frame: Option<FrameCategories>,
     /// Number of splits that treat zero as missing and send it to the opposite side of what the threshold implies.
     zeros: usize,
     /// Number of nodes that splits on sets of categories add to the trees.
     added_nodes: usize,
 }
 
-impl Reader {
+impl LightGbmReader {
     fn model(
         mut self,
         header: &TextSection,
@@ -126,15 +142,12 @@ impl Reader {
         let base =
             read.first().filter(|first| !is_mean && first.nodes.len() == 1).map(|first| first.nodes[0].value);
         let rounds = read.len() as u32 - u32::from(base.is_some());
-        let ensemble = TreeEnsemble {
-            combine: if is_mean { Combine::Mean } else { Combine::Sum },
-            base_score: base.unwrap_or(0.0),
-            base_feature: None,
-            trees: read.split_off(usize::from(base.is_some())),
-        };
+        let combine = if is_mean { Combine::Mean } else { Combine::Sum };
+        let trees = read.split_off(usize::from(base.is_some()));
+        let ensemble = TreeEnsemble::new(combine, base.unwrap_or(0.0), None, trees);
         let model =
             imported_part(Part::trees(ensemble), features, rounds, "# imported from LightGBM's text\n");
-        Ok(ImportedModel { model, notes: self.notes, losses })
+        Ok(ImportedModel { model, notes: self.notes, losses, frame: self.frame })
     }
 
     /// Sets the categories of the features if the file specifies which features they belong to. Otherwise adds a note.
@@ -160,8 +173,10 @@ impl Reader {
     }
 
     /// Sets the categories of a pandas frame if it is certain which features they belong to. The file has the lists of
-    /// categories in the order of the columns, but not the columns: they are known if there are as many categorical
-    /// features, and no feature has a code beyond its list.
+    /// categories in the order of the columns, but not the columns. It has the lists of all columns of type category,
+    /// also of those that are numeric features (ordered categories, or columns that are not in `categorical_feature`),
+    /// and categorical features may also be columns of integers. So the lists are used only if there are as many
+    /// categorical features, no feature has a code beyond its list, and the values of no other feature could be codes.
     fn pandas_words(&mut self, header: &TextSection, words: &str, features: &mut [ModelFeature]) {
         let infos = header.get("feature_infos").copied().unwrap_or_default();
         let largest_code = |info: &str| -> Option<usize> {
@@ -174,22 +189,25 @@ impl Reader {
             .enumerate()
             .filter_map(|(index, info)| Some((index, largest_code(info)?)))
             .collect();
+        let numeric: Vec<usize> = infos.split_whitespace().filter_map(largest_whole).collect();
+        // LightGBM says nothing else about a feature that it does not use, such as a category that is the same in all rows.
+        let has_unused = infos.split_whitespace().any(|info| info == "none");
         let lists: Option<Vec<Vec<Value>>> = serde_json::from_str(words).ok();
+        self.frame = Some(lists.as_deref().map_or_else(FrameCategories::unreadable, FrameCategories::new));
+        let fits_one = |list: &[Value], largest: usize| {
+            largest < list.len() && numeric.iter().all(|largest| *largest >= list.len())
+        };
         let fits = |lists: &Vec<Vec<Value>>| {
-            lists.len() == categorical.len()
-                && lists.iter().zip(&categorical).all(|(list, (_, largest))| *largest < list.len())
+            !has_unused
+                && lists.len() == categorical.len()
+                && lists.iter().zip(&categorical).all(|(list, (_, largest))| fits_one(list, *largest))
                 && categorical.iter().all(|(index, _)| *index < features.len())
         };
         let lists = lists.filter(fits);
         let words: Option<Vec<Vec<String>>> =
             lists.and_then(|lists| lists.iter().map(|list| words_of(list)).collect());
         let Some(words) = words else {
-            self.notes.push(
-                "the model was trained on columns of type category, but the file does not say which, or the categories \
-                 are neither texts nor whole numbers: the imported model has no categories, only the codes assigned by \
-                 pandas"
-                    .to_owned(),
-            );
+            self.notes.push(UNKNOWN_COLUMNS.to_owned());
             return;
         };
         for ((index, _), words) in categorical.into_iter().zip(words) {
@@ -267,7 +285,7 @@ impl Reader {
             let feature = *split_feature.get(index).ok_or_else(|| format!("split {index} does not exist"))?;
             let split = ForeignSplit {
                 feature,
-                threshold: round_down(threshold[index]),
+                threshold: at_most(threshold[index]),
                 missing_left: missing_left[index],
                 left: left[index],
                 right: right[index],
@@ -353,6 +371,13 @@ impl CategorySets {
     }
 }
 
+/// Returns the threshold of a split. LightGBM ends negative values at the largest number that it does not tell from 0, but
+/// reads that number as 0, which is above the threshold.
+fn at_most(threshold: f64) -> f32 {
+    let threshold = round_down(threshold);
+    if threshold == -TINY { threshold.next_down() } else { threshold }
+}
+
 /// Parses the number stored under a key.
 pub(super) fn number<T: FromStr>(section: &TextSection, key: &str) -> Result<T, String> {
     let text = section.get(key).ok_or_else(|| format!("{key} is missing"))?;
@@ -389,8 +414,4 @@ fn invalid(problem: &str) -> ImportError {
         format!("not a LightGBM model: {problem}"),
         "use a file written by LightGBM's save_model, or pass another --format",
     )
-}
-
-fn truncated(problem: &str) -> ImportError {
-    ImportError::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
 }

@@ -1,17 +1,14 @@
 //! Scores rows as LightGBM does.
 
 use super::read::{TextSection, number, numbers, sections};
-use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING};
+use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, TINY};
 use crate::exchange::verify::served::{
     Rules, ServedModel, ServedNode, ServedSplit, ServedTrees, Sum, at_most,
 };
 use crate::model::ModelFeature;
 
-/// LightGBM reads values up to this as 0.
-const ZERO: f32 = 1e-35;
-
 fn is_tiny(value: f32) -> bool {
-    value != 0.0 && value.abs() <= ZERO
+    value != 0.0 && value.abs() <= TINY
 }
 
 fn reads(value: f32) -> f64 {

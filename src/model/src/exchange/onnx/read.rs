@@ -17,9 +17,7 @@ pub(crate) fn is_likely(bytes: &[u8]) -> bool {
 /// Reads a model.
 pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     let model = read(bytes).map_err(|problem| match problem.contains("ends within") {
-        true => {
-            ImportError::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
-        }
+        true => ImportError::truncated(problem),
         false => invalid(&problem),
     })?;
     if let Some(other) = model.others.iter().find(|other| !HARMLESS.contains(&other.as_str())) {
@@ -42,14 +40,10 @@ pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
         trees.push(tree_of(nodes).map_err(|problem| invalid(&problem).in_tree(number))?);
     }
     let rounds = trees.len() as u32;
-    let ensemble = TreeEnsemble {
-        combine: if model.is_mean { Combine::Mean } else { Combine::Sum },
-        base_score: model.base_score,
-        base_feature: None,
-        trees,
-    };
+    let combine = if model.is_mean { Combine::Mean } else { Combine::Sum };
+    let ensemble = TreeEnsemble::new(combine, model.base_score, None, trees);
     let model = imported_part(Part::trees(ensemble), features, rounds, "# imported from ONNX\n");
-    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new(), frame: None })
 }
 
 fn tree_of(nodes: &[OnnxNode]) -> Result<Tree, String> {

@@ -1,6 +1,7 @@
 //! Parses RankLib's text format into its own terms, for imports and for checks of exports.
 
 use super::{ASCENT, FORESTS, LAMBDAMART, REGRESSION};
+use crate::exchange::json_text::MOST_LEVELS;
 use crate::exchange::markup::{Markup, attribute, markup};
 
 /// A model in RankLib's terms. Features are numbered from 1.
@@ -149,6 +150,9 @@ fn ensembles(text: &str) -> Result<Vec<Vec<WeightedTree>>, String> {
                     parent.children.push(nodes.len());
                 } else if !nodes.is_empty() {
                     return Err("a tree has two roots".to_owned());
+                }
+                if open.len() == MOST_LEVELS {
+                    return Err(format!("more than {MOST_LEVELS} splits are nested"));
                 }
                 open.push(OpenSplit {
                     index: nodes.len(),

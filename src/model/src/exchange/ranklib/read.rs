@@ -16,9 +16,7 @@ pub(crate) fn is_likely(bytes: &[u8]) -> bool {
 pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
     let text = std::str::from_utf8(bytes).map_err(|_| invalid("the file is not UTF-8 text"))?;
     let parsed = parse(text).map_err(|problem| match problem.contains("ends within") {
-        true => {
-            ImportError::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
-        }
+        true => ImportError::truncated(problem),
         false => invalid(&problem),
     })?;
     let count = feature_count(&parsed, names)?;
@@ -36,7 +34,7 @@ pub(crate) fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, 
     };
     let configuration = format!("# imported from RankLib ({})\n", ranker(text).unwrap_or_default());
     let model = imported_part(part, features, rounds as u32, &configuration);
-    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new(), frame: None })
 }
 
 /// Returns the number of features: the names that are given, or the largest number of a feature.
@@ -75,7 +73,7 @@ fn trees_part(bags: Vec<Vec<WeightedTree>>) -> Result<(Part, usize), ImportError
 }
 
 fn trees_of(combine: Combine, trees: Vec<Tree>) -> Part {
-    Part::trees(TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees })
+    Part::trees(TreeEnsemble::new(combine, 0.0, None, trees))
 }
 
 fn tree_of(tree: &WeightedTree, scale: f64) -> Result<Tree, String> {

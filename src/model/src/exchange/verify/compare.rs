@@ -2,7 +2,7 @@
 
 use super::reason::{row_text, shown_row, tree_reason};
 use super::report::{RowDifference, VerifyReport};
-use super::rows::{adversarial_rows, background, values_at};
+use super::rows::{adversarial_rows, background, balanced, values_at};
 use super::served::{ServedLinear, ServedModel, ServedNode, ServedTrees, Sum};
 use super::values::{ExpectedTree, tree_values};
 use crate::exchange::binary::{BinaryNode, binary};
@@ -14,6 +14,9 @@ use planetree_base::random::Stream;
 
 /// The largest number of tree evaluations for whole rows at thresholds. Single trees are always tried at every split.
 const WHOLE_ROW_BUDGET: u64 = 5_000_000;
+
+/// The number of rows without extreme values on which a linear function is tried.
+const BALANCED_ROWS: u64 = 1_000;
 
 /// A model and its export, and what was found so far.
 pub(super) struct Comparer<'a> {
@@ -49,6 +52,10 @@ impl<'a> Comparer<'a> {
                 if whole.features.len() != model.features.len() {
                     return Err("the file is of a model with other features".to_owned());
                 }
+                // Rows are tried one by one, which tells nothing about parts that compare the documents of a query.
+                if model.needs_queries() && !has_same_content(whole, model) {
+                    return Err("the file is of a model with other parts".to_owned());
+                }
                 comparer.report.trees = whole.trees().count();
             }
         }
@@ -64,7 +71,7 @@ impl<'a> Comparer<'a> {
         }
         let folded = folded(self.model);
         let ensemble = &*folded.ensemble;
-        self.report.trees = served.trees.len();
+        self.report.trees = ensemble.trees.len();
         self.report.arithmetic = served.rules.sum.name();
         self.report.blind_reason = served.rules.blind.map(|(_, reason)| reason);
         let extra = served.trees.len().checked_sub(ensemble.trees.len());
@@ -82,6 +89,7 @@ impl<'a> Comparer<'a> {
                 ));
             }
         };
+        self.report.base_leaf = base_leaf;
         let scale = ensemble.tree_weight();
         let has_own_base = base_leaf.is_some() || served.base_score != 0.0;
         let is_spread = !has_own_base && ensemble.combine == Combine::Mean;
@@ -107,6 +115,7 @@ impl<'a> Comparer<'a> {
         }
         let linear = PortableLinear::of(self.model);
         self.report.constant = if served.base_score.is_none() { linear.base_score } else { 0.0 };
+        self.report.is_relative = true;
         self.report.arithmetic = served.sum.name();
         self.report.blind_reason = Some("planetree treats infinite values as missing");
         self.linear = Some(linear);
@@ -146,18 +155,39 @@ impl<'a> Comparer<'a> {
                 }
                 self.expected = expected;
             }
-            ServedModel::Linear(_) | ServedModel::Whole(_) => {
+            ServedModel::Linear(_) => {
+                let size = self.term_size();
+                let weights = self.linear.as_ref().map(|linear| linear.weights.clone()).unwrap_or_default();
+                let mut draw = || balanced(thresholds.len(), &weights, size, &mut stream);
+                for _ in 0..BALANCED_ROWS {
+                    self.try_whole_row(&draw());
+                }
                 for feature in 0..thresholds.len() {
-                    let mut row = background(&thresholds, &mut stream);
-                    let edges = values_at(thresholds[feature].first().copied().unwrap_or(1.0));
-                    for value in edges.into_iter().chain([1e30, -1e30, 1e-30]) {
-                        row[feature] = value;
-                        self.report.whole_rows += 1;
-                        self.try_row(&row, &[], &mut || shown_row(self.model, &row));
-                    }
+                    self.try_edges(draw(), feature, 1.0);
+                }
+            }
+            ServedModel::Whole(_) => {
+                for (feature, known) in thresholds.iter().enumerate() {
+                    let threshold = known.first().copied().unwrap_or(1.0);
+                    self.try_edges(background(&thresholds, &mut stream), feature, threshold);
                 }
             }
         }
+    }
+
+    /// Tries a row with the values at a threshold, and with extreme ones, of a feature.
+    fn try_edges(&mut self, mut row: Vec<f32>, feature: usize, threshold: f32) {
+        for value in values_at(threshold).into_iter().chain([1e30, -1e30, 1e-30]) {
+            row[feature] = value;
+            self.try_whole_row(&row);
+        }
+    }
+
+    /// Tries a row of a model that has no trees of its own in the file.
+    fn try_whole_row(&mut self, row: &[f32]) {
+        self.report.whole_rows += 1;
+        let model = self.model;
+        self.try_row(row, &[], &mut || shown_row(model, row));
     }
 
     /// Returns the thresholds of each feature.
@@ -197,11 +227,13 @@ impl<'a> Comparer<'a> {
     fn try_tree(&mut self, served: &ServedTrees, number: usize, tree: &ExpectedTree, row: &[f32]) {
         self.report.split_rows += 1;
         let values = tree_values(served, number, tree, row, &self.model.features);
-        if values.agree(served.rules.sum.precision()) {
+        let agrees = values.agree(served.rules.sum.precision());
+        if !agrees && self.is_blind(row, Some(&tree.nodes)) {
+            self.report.blind_rows += 1;
             return;
         }
-        if self.is_blind(row, Some(&tree.nodes)) {
-            self.report.blind_rows += 1;
+        self.add_difference((values.found - values.expected).abs());
+        if agrees {
             return;
         }
         self.report.mismatches += 1;
@@ -212,6 +244,13 @@ impl<'a> Comparer<'a> {
                 target: values.found,
                 reason: tree_reason(self.model, served, number, tree, row),
             });
+        }
+    }
+
+    /// Adds a difference to the largest one. That of infinite scores is no number.
+    fn add_difference(&mut self, difference: f64) {
+        if difference.is_finite() {
+            self.report.largest_difference = self.report.largest_difference.max(difference);
         }
     }
 
@@ -241,20 +280,27 @@ impl<'a> Comparer<'a> {
         name: &mut dyn FnMut() -> String,
     ) -> (f64, f64) {
         let ours = score_of(&self.scorer, row) - self.report.constant;
+        // What a difference is relative to.
+        let mut unit = 1.0;
         let (theirs, bound) = match self.served {
             ServedModel::Trees(served) => (served.score(row), self.trees_bound(served, expected, row)),
-            ServedModel::Linear(served) => (served.score(row), self.linear_bound(served, row)),
+            ServedModel::Linear(served) => {
+                let magnitude = self.linear_magnitude(row);
+                unit = if magnitude > 0.0 { magnitude } else { 1.0 };
+                (served.score(row), self.linear_bound(served, magnitude))
+            }
             ServedModel::Whole(_) => {
                 (self.whole.as_ref().map_or(f64::NAN, |scorer| score_of(scorer, row)), 0.0)
             }
         };
         let difference = (theirs - ours).abs();
-        if difference <= bound || theirs.to_bits() == ours.to_bits() {
-            self.report.largest_difference = self.report.largest_difference.max(difference);
+        let agrees = difference <= bound || theirs.to_bits() == ours.to_bits();
+        if !agrees && self.is_blind(row, None) {
+            self.report.blind_rows += 1;
             return (ours, theirs);
         }
-        if self.is_blind(row, None) {
-            self.report.blind_rows += 1;
+        self.add_difference(difference / unit);
+        if agrees {
             return (ours, theirs);
         }
         self.report.mismatches += 1;
@@ -268,6 +314,15 @@ impl<'a> Comparer<'a> {
         }
         (ours, theirs)
     }
+}
+
+/// Checks whether two models compute the same score from the same values.
+fn has_same_content(one: &Model, other: &Model) -> bool {
+    let fills = |model: &Model| model.features.iter().map(|feature| feature.fill).collect::<Vec<_>>();
+    one.intercept == other.intercept
+        && one.parts == other.parts
+        && one.groups == other.groups
+        && fills(one) == fills(other)
 }
 
 fn scorer_of(model: &Model) -> Result<Scorer, String> {

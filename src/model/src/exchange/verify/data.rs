@@ -2,7 +2,7 @@
 
 use super::compare::Comparer;
 use crate::exchange::prepare::PreparedModel;
-use crate::predict::{BATCH_VALUES, GroupPredictor, ranks, row_identity};
+use crate::predict::{BATCH_VALUES, GroupColumns, ranks, row_identity};
 use arrow::array::{Array, AsArray, Float32Array};
 use planetree_base::error::Result;
 use planetree_data::dataset::{DatasetReader, unexpected_columns};
@@ -13,14 +13,14 @@ pub(super) fn try_rows(
     prepared: &PreparedModel,
     reader: &DatasetReader,
 ) -> Result<()> {
-    let predictor = GroupPredictor::new(&prepared.original, reader)?;
+    let columns = GroupColumns::new(&prepared.original, reader)?;
     for id in reader.groups() {
         let group = reader.open_group(id)?;
         let identity = row_identity(reader, &group)?;
         let queries =
             identity.column(0).as_string_opt::<i32>().ok_or_else(|| unexpected_columns(reader.location()))?;
         let mut scores = [Vec::with_capacity(group.rows()), Vec::with_capacity(group.rows())];
-        predictor.each_batch(reader, &group, BATCH_VALUES, &mut |first, rows, columns| {
+        columns.each_batch(reader, &group, BATCH_VALUES, &mut |first, rows, columns| {
             let mut values = vec![f32::NAN; prepared.model.features.len()];
             for row in 0..rows {
                 for (feature, column) in columns.iter().enumerate() {

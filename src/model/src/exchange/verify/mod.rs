@@ -6,7 +6,10 @@
 //!
 //! A row is a *mismatch* if a tree has a value that is not planetree's, rounded to the precision of the program, or if
 //! the sum differs by more than the rounding errors of its additions can. Differences below that are the program's
-//! arithmetic, not an error of the export; they are reported as the largest difference.
+//! arithmetic, not an error of the export. The largest difference of all is reported.
+//!
+//! Linear functions have no splits. They are tried on rows in which every term counts about equally, so that an error in
+//! any weight shows on most of them, and on the same rows with one extreme value.
 
 mod compare;
 mod data;

@@ -9,8 +9,10 @@ pub struct VerifyReport {
     pub format: &'static str,
     /// The kind of model within the format.
     pub kind: &'static str,
-    /// Number of trees in the file.
+    /// Number of trees in the file, without that of the base score.
     pub trees: usize,
+    /// The base score, if the file has it as a tree of one leaf.
+    pub base_leaf: Option<f64>,
     /// How the program adds up scores.
     pub arithmetic: &'static str,
     /// Number of rows at thresholds that were tried on the tree of the threshold.
@@ -25,14 +27,25 @@ pub struct VerifyReport {
     pub blind_rows: u64,
     /// Why the program cannot tell these values from others.
     pub blind_reason: Option<&'static str>,
-    /// The largest difference of scores over all rows that are no mismatch.
+    /// The largest difference of a tree or a score over all rows that can be compared and have finite scores, mismatches
+    /// included. For a linear function it is relative to the sum of the absolute values of the row's terms.
     pub largest_difference: f64,
+    /// Whether the largest difference is relative.
+    pub is_relative: bool,
     /// Number of documents of the dataset whose rank differs.
     pub changed_ranks: u64,
     /// What was subtracted from planetree's scores before the comparison, because the format has no constant.
     pub constant: f64,
     /// The first row that is a mismatch.
     pub first: Option<RowDifference>,
+}
+
+impl VerifyReport {
+    /// Returns the largest difference, what it is relative to, and the arithmetic of the program.
+    pub fn difference_text(&self) -> String {
+        let of = if self.is_relative { " of the sum of a row's absolute terms" } else { "" };
+        format!("{:.1e}{of} ({})", self.largest_difference, self.arithmetic)
+    }
 }
 
 /// A row whose score differs.

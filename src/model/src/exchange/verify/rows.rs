@@ -1,5 +1,6 @@
 //! Rows on which an exported tree is most likely to decide differently. For every split, a row that reaches it has its
-//! feature at the threshold, one 32-bit float below and above it, missing, 0 and -0, and infinite.
+//! feature at the threshold, one 32-bit float below and above it, missing, 0 and -0, and infinite. For linear functions,
+//! rows in which no term hides another.
 
 use crate::exchange::binary::BinaryNode;
 use planetree_base::random::Stream;
@@ -79,4 +80,18 @@ pub(super) fn background(thresholds: &[Vec<f32>], stream: &mut Stream) -> Vec<f3
         }
     };
     thresholds.iter().map(value).collect()
+}
+
+/// Returns a row in which every term of a linear function has about the given size, whatever its weight. So no term hides
+/// an error in another one.
+pub(super) fn balanced(features: usize, weights: &[(u32, f64)], size: f64, stream: &mut Stream) -> Vec<f32> {
+    let mut row: Vec<f32> = (0..features).map(|_| stream.normal() as f32).collect();
+    for (feature, weight) in weights {
+        let scaled = f64::from(row[*feature as usize]) * size / weight.abs();
+        // A weight of 0 has no term, and the value of a tiny one would not be finite.
+        if scaled.is_finite() && scaled.abs() < 1e30 {
+            row[*feature as usize] = scaled as f32;
+        }
+    }
+    row
 }

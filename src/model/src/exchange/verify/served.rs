@@ -166,7 +166,7 @@ pub(in crate::exchange) struct ServedLinear {
     pub base_score: Option<f64>,
     /// Pairs of a feature and its weight.
     pub weights: Vec<(u32, f64)>,
-    /// The features whose missing values count as something else than 0, and what they count as.
+    /// The values that replace missing values, by feature. Missing values of other features are 0.
     pub missing: BTreeMap<u32, f64>,
     /// How the terms are added up.
     pub sum: Sum,

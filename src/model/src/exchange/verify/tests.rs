@@ -5,8 +5,8 @@ use super::served::ServedModel;
 use crate::exchange::tests::{exported, portable};
 use crate::exchange::{ExportRequest, ModelFormat, PartSupport, PreparedModel, TargetFeatures, VerifyReport};
 use crate::model::{
-    Branch, Combine, FeatureNormalisation, LinearFunction, LinearTerm, Model, ModelFeature, Node, Part,
-    Split, Tree, TreeEnsemble,
+    Branch, Combine, FeatureNormalisation, LinearFunction, LinearTerm, Model, ModelFeature, Node,
+    Normalisation, Part, Split, Tree, TreeEnsemble,
 };
 use crate::predict::tests::scorer::RandomModel;
 use proptest::prelude::*;
@@ -109,7 +109,7 @@ fn chain(depth: u32) -> Tree {
 fn model_of(trees: Vec<Tree>, base_score: f64) -> Model {
     let mut model = crate::model::example();
     model.features = vec![ModelFeature::new("a"), ModelFeature::new("b")];
-    let ensemble = TreeEnsemble { combine: Combine::Sum, base_score, base_feature: None, trees };
+    let ensemble = TreeEnsemble::new(Combine::Sum, base_score, None, trees);
     model.parts = vec![Part::trees(ensemble)];
     model.intercept = 0.0;
     model
@@ -229,12 +229,32 @@ fn damaged_exports_are_mismatches_with_a_reason() {
         let report = verify(format, &model, text.replace(from, to).as_bytes());
         let first = report.first.expect("a mismatch");
         assert!(report.mismatches > 0 && first.reason.contains(expected), "{}: {first:?}", format.name);
+        // The largest difference is that of the mismatches, too.
+        let difference = (first.target - first.planetree).abs();
+        assert!(difference > 0.0 && report.largest_difference >= difference, "{}: {first:?}", format.name);
     }
     // Bytes that are not a model of the format are an error, not a mismatch.
     for (format, _) in exported() {
         for bytes in [&b""[..], b"{}", b"<x>", &[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255]] {
             assert!(format.verify(&prepared(&model), bytes, "file", None).is_err(), "{}", format.name);
         }
+    }
+}
+
+/// A query of one document has the same normalised score whatever the trees say.
+#[test]
+fn damaged_files_of_models_that_compare_documents_are_refused() {
+    let mut model = model_of(vec![stump(0.5, Branch::Right, 1.25, 2.0)], 0.0);
+    model.parts[0].normalisation = Normalisation::Minmax;
+    let format = named("json");
+    let text = String::from_utf8(format.export(&model, &request("trees")).unwrap().bytes).unwrap();
+    assert_eq!(verify(format, &model, text.as_bytes()).mismatches, 0);
+    for (from, to) in [("1.25", "1.75"), ("0.5", "0.25")] {
+        assert!(text.contains(from), "{from}: {text}");
+        let damaged = text.replace(from, to);
+        let error =
+            format.verify(&prepared(&model), damaged.as_bytes(), "file", None).unwrap_err().to_string();
+        assert!(error.contains("a model with other parts"), "{error}");
     }
 }
 
@@ -292,6 +312,53 @@ fn linear_models_go_to_the_linear_kinds() {
     }
 }
 
+/// Weights, centres and spreads over many orders of magnitude, as those of features that are counts, lengths and shares.
+fn uneven_model(normalisation: FeatureNormalisation) -> Model {
+    let mut model = model_of(vec![], 0.0);
+    model.features = (1..=40).map(|feature| ModelFeature::new(format!("f{feature}"))).collect();
+    let term = |feature: u32| {
+        let spread = 10f64.powi(feature as i32 % 11 - 5);
+        let (weight, centre) = (0.1 + f64::from(feature % 7), spread * f64::from(feature % 3));
+        let (centre, spread) = match normalisation {
+            FeatureNormalisation::None => (0.0, 1.0),
+            _ => (centre, spread),
+        };
+        LinearTerm { feature, weight, centre, spread, mean: 0.0, gain: 1.0, cover: 10.0 }
+    };
+    let function = LinearFunction::new(0.25, normalisation, (0..40).map(term).collect());
+    model.parts = vec![Part::linear(function)];
+    model
+}
+
+#[test]
+fn a_weight_that_differs_a_little_shows_on_most_rows() {
+    for normalisation in [FeatureNormalisation::None, FeatureNormalisation::Z, FeatureNormalisation::Minmax] {
+        let model = uneven_model(normalisation);
+        for (format, _) in exported() {
+            let Ok(exported) = format.export(&model, &ExportRequest::default()) else { continue };
+            let bytes = exported.bytes;
+            let same = verify(format, &model, &bytes);
+            let name = format!("{}, {normalisation:?}", format.name);
+            if exported.losses.is_empty() {
+                assert_eq!(same.mismatches, 0, "{name}: {same:?}");
+                // Scores of rows with a value of 1e30 may differ by more than 1.
+                assert!(same.is_relative && same.largest_difference < 1e-5, "{name}: {same:?}");
+            }
+            for feature in 0..model.features.len() {
+                let mut other = model.clone();
+                let Some(function) = other.parts[0].family.linear() else { panic!("a linear function") };
+                let mut terms = function.terms.clone();
+                terms[feature].weight *= 1.02;
+                let function = LinearFunction::new(function.base_score, normalisation, terms);
+                other.parts = vec![Part::linear(function)];
+                let report = verify(format, &other, &bytes);
+                assert!(2 * report.mismatches > report.whole_rows, "{name}, {feature}: {report:?}");
+                assert!(report.largest_difference > 1e-5, "{name}, {feature}: {report:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn features_of_the_target_have_its_order_and_names() {
     let model = model_of(vec![stump(0.5, Branch::Right, 1.0, 2.0)], 0.0);
@@ -344,4 +411,13 @@ fn shifted_scores_are_never_negative() {
         }
     }
     assert!(PreparedModel::new(linear_model(FeatureNormalisation::None, None), None, true).is_err());
+    // The leaves of these models say nothing about their smallest score.
+    let mut normalised = model.clone();
+    normalised.parts[0].normalisation = Normalisation::Z;
+    let mut pairwise = model;
+    pairwise.only_trees_mut().unwrap().combine = Combine::Wins;
+    for model in [normalised, pairwise] {
+        let error = PreparedModel::new(model, None, true).err().unwrap().to_string();
+        assert!(error.contains("no known minimum"), "{error}");
+    }
 }

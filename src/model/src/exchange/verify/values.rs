@@ -83,16 +83,33 @@ impl Comparer<'_> {
         magnitude * served.rules.sum.precision() * (expected.len() + 3) as f64 + 1e-40
     }
 
-    pub(super) fn linear_bound(&self, served: &ServedLinear, row: &[f32]) -> f64 {
+    /// Returns the largest difference that the rounding of terms and sums can cause, for a row of this magnitude.
+    pub(super) fn linear_bound(&self, served: &ServedLinear, magnitude: f64) -> f64 {
+        let terms = self.linear.as_ref().map_or(0, |linear| linear.weights.len());
+        magnitude * served.sum.precision() * (terms + 3) as f64 + 1e-40
+    }
+
+    /// Returns the sum of the absolute values of everything that is added up for the score of a row.
+    pub(super) fn linear_magnitude(&self, row: &[f32]) -> f64 {
         let Some(linear) = &self.linear else { return 0.0 };
+        let counts_as = |feature: u32| {
+            let place = linear.missing.binary_search_by_key(&feature, |(missing, _)| *missing);
+            place.map_or(0.0, |place| linear.missing[place].1)
+        };
         let term = |(feature, weight): &(u32, f64)| {
             let value = row[*feature as usize];
-            if value.is_finite() { (weight * f64::from(value)).abs() } else { 0.0 }
+            let value = if value.is_finite() { f64::from(value) } else { counts_as(*feature) };
+            (weight * value).abs()
         };
-        let terms: f64 = linear.weights.iter().map(term).sum();
         // The constants of normalised features cancel out in planetree's score, but not here.
-        let magnitude = terms + linear.base_score.abs() + self.constants();
-        magnitude * served.sum.precision() * (linear.weights.len() + 3) as f64 + 1e-40
+        linear.weights.iter().map(term).sum::<f64>() + linear.base_score.abs() + self.constants()
+    }
+
+    /// Returns the size of terms that matter as much, all together, as the constants of a linear function.
+    pub(super) fn term_size(&self) -> f64 {
+        let Some(linear) = &self.linear else { return 1.0 };
+        let size = (linear.base_score.abs() + self.constants()) / linear.weights.len().max(1) as f64;
+        if size.is_normal() { size } else { 1.0 }
     }
 
     /// Returns the sum of the absolute constants that the normalisation of features adds.

@@ -11,8 +11,14 @@ use std::fmt::Write;
 /// What every dump of planetree starts with, after the bracket of the list of trees. XGBoost writes spaces.
 pub(in crate::exchange) const START: &str = "{\"nodeid\":0,";
 
-/// Appends a tree. `names` are the names of the features as JSON strings.
-pub(in crate::exchange) fn write_tree(text: &mut String, nodes: &[BinaryNode], names: &[String]) {
+/// Appends a tree. `names` are the names of the features as JSON strings. `last_cut` is written for the largest threshold,
+/// which no 32-bit float exceeds.
+pub(in crate::exchange) fn write_tree(
+    text: &mut String,
+    nodes: &[BinaryNode],
+    names: &[String],
+    last_cut: f64,
+) {
     visit_nested(nodes, &mut |place, visit| {
         let _ = match visit {
             Visit::Leaf(leaf) => {
@@ -20,13 +26,16 @@ pub(in crate::exchange) fn write_tree(text: &mut String, nodes: &[BinaryNode], n
             }
             Visit::Open(split) => write!(
                 text,
-                "{{\"nodeid\":{},\"depth\":{},\"split\":{},\"split_condition\":{:?},\"yes\":{},\"no\":{},\"missing\":{},\
+                "{{\"nodeid\":{},\"depth\":{},\"split\":{},\"split_condition\":{},\"yes\":{},\"no\":{},\"missing\":{},\
                  \"children\":[",
                 place.index,
                 place.depth,
                 names[split.feature as usize],
                 // `value <= threshold` is the same as `value < next_up(threshold)`.
-                split.threshold.next_up().min(f32::MAX),
+                match split.threshold < f32::MAX {
+                    true => format!("{:?}", split.threshold.next_up()),
+                    false => format!("{last_cut:?}"),
+                },
                 split.left,
                 split.right,
                 if split.missing_left { split.left } else { split.right },

@@ -3,6 +3,7 @@
 use super::{WORDS, XgboostTree};
 use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble_numbered};
 use crate::exchange::categories::{CategorySplit, SetSides, check_added_nodes, expand_sets, words_of};
+use crate::exchange::frame::FrameCategories;
 use crate::exchange::names::{NameSource, check_feature_count};
 use crate::exchange::{ImportError, ImportedModel, imported_part, is_truncated};
 use crate::model::{Combine, Part, Tree, TreeEnsemble};
@@ -220,9 +221,10 @@ fn model_of(learner: XgboostLearner, names: &NameSource) -> Result<ImportedModel
         ));
     }
     let rounds = read.len() as u32;
-    let ensemble = TreeEnsemble { combine: Combine::Sum, base_score, base_feature: None, trees: read };
+    let ensemble = TreeEnsemble::new(Combine::Sum, base_score, None, read);
     let model = imported_part(Part::trees(ensemble), features, rounds, "# imported from XGBoost's JSON\n");
-    Ok(ImportedModel { model, notes, losses: Vec::new() })
+    let frame = unknown_words.then(FrameCategories::unreadable);
+    Ok(ImportedModel { model, notes, losses: Vec::new(), frame })
 }
 
 /// Returns the base score as a raw score, and notes for the user. XGBoost stores the base score as a prediction, after
@@ -345,10 +347,7 @@ fn category_sets(tree: &XgboostTree) -> Result<Vec<Option<CategorySplit>>, Impor
 
 fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
     if is_truncated(error, bytes) {
-        return ImportError::new(
-            format!("truncated: {error}"),
-            "copy the whole file, or save the model again",
-        );
+        return ImportError::truncated(error);
     }
     invalid(&error.to_string())
 }

@@ -57,7 +57,7 @@ struct TermConstants {
 
 /// The settings of a linear function in a model file: everything except the weights.
 #[derive(Serialize, Deserialize)]
-struct LinearSettings {
+struct LinearMetadata {
     base_score: f64,
     normalise_features: FeatureNormalisation,
     /// One entry per row of the table.
@@ -88,7 +88,7 @@ impl LinearFunction {
 
     /// Creates a linear function without terms from the settings in a model file.
     pub(crate) fn from_settings(settings: Map<String, Value>) -> Result<Self, serde_json::Error> {
-        let LinearSettings { base_score, normalise_features, mut constants } =
+        let LinearMetadata { base_score, normalise_features, mut constants } =
             serde_json::from_value(Value::Object(settings))?;
         constants.reverse();
         Ok(LinearFunction {
@@ -232,7 +232,7 @@ impl Family for LinearFunction {
             spread: term.spread,
             mean: term.mean,
         });
-        let settings = LinearSettings {
+        let settings = LinearMetadata {
             base_score: self.base_score,
             normalise_features: self.normalisation,
             constants: constants.collect(),

@@ -1,5 +1,5 @@
-//! Normalises the features of linear functions and nets. Training uses the same code, so that it sees the values that
-//! prediction will see.
+//! Normalises the features of linear functions, nets and trees. Training uses the same code, so that it sees the values
+//! that prediction will see.
 //!
 //! | name | value of a feature |
 //! | --- | --- |
@@ -9,13 +9,16 @@
 //! | `minmax` | (x - min) / (max - min) over all training rows |
 //!
 //! If the divisor is 0, that is, if the feature is constant in the query or in the training data, the normalised value
-//! is 0. A missing value is first replaced by the model's fill value. If there is none, its normalised value is 0.
-//! Infinite values count as missing, as they do when datasets are converted.
+//! is 0. A missing value is first replaced by the model's fill value. If there is none, its normalised value is 0; for
+//! trees, it remains missing. Infinite values count as missing, as they do when datasets are converted.
+//!
+//! Trees are normalised by query only: `z` and `minmax` keep the order of all values, so the splits are the same without
+//! them.
 
 use crate::family::Comparison;
 use serde::{Deserialize, Serialize};
 
-/// How the features of a linear function or a net are normalised. The module documentation has the formulas.
+/// How the features of a part are normalised. The module documentation has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FeatureNormalisation {
@@ -55,6 +58,11 @@ impl FeatureNormalisation {
             reason: "normalises features over the documents of a query",
             remedy: "use `planetree predict` or score('model', 'dataset'), or train with normalise_features=z",
         })
+    }
+
+    /// Returns whether values are not changed.
+    pub(crate) fn is_none(&self) -> bool {
+        *self == FeatureNormalisation::None
     }
 
     /// Returns whether the normalised values depend on constants of the training data.
@@ -114,6 +122,11 @@ impl FeatureNormaliser {
         FeatureNormaliser { by_query, fill: fill.map(f64::from), centre, factor }
     }
 
+    /// Creates the normaliser of a feature by query.
+    pub fn by_query(fill: Option<f32>) -> Self {
+        FeatureNormaliser::new(FeatureNormalisation::Query, fill, 0.0, 0.0)
+    }
+
     /// Writes the normalised values of some rows to `normalised`. If features are normalised by query, the rows must be
     /// all documents of one query.
     #[inline(always)]
@@ -121,6 +134,16 @@ impl FeatureNormaliser {
         let scaling = self.scaling(values);
         for (value, normalised) in values.iter().zip(normalised) {
             *normalised = scaling.of(*value);
+        }
+    }
+
+    /// Replaces the values of some rows by their normalised values, for trees: missing values without a fill value become
+    /// NaN. If features are normalised by query, the rows must be all documents of one query.
+    pub fn replace(&self, values: &mut [f32]) {
+        let scaling = self.scaling(values);
+        let missing = if self.fill.is_some() { scaling.missing as f32 } else { f32::NAN };
+        for value in values {
+            *value = if value.is_finite() { scaling.of(*value) as f32 } else { missing };
         }
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 /// The settings of a net in a model file: everything except the weights.
 #[derive(Serialize, Deserialize)]
-struct NetSettings {
+struct NetMetadata {
     normalise_features: FeatureNormalisation,
     activation: Activation,
     /// Number of units of each layer.
@@ -46,7 +46,7 @@ pub(super) struct PendingNet {
 impl NetFunction {
     /// Creates a net without weights from the settings in a model file.
     pub(crate) fn from_settings(settings: Map<String, Value>) -> Result<Self, serde_json::Error> {
-        let NetSettings { normalise_features, activation, layers, cover, constants } =
+        let NetMetadata { normalise_features, activation, layers, cover, constants } =
             serde_json::from_value(Value::Object(settings))?;
         Ok(NetFunction {
             normalisation: normalise_features,
@@ -64,7 +64,7 @@ impl NetFunction {
             let NetInput { centre, spread, mean, deviation, .. } = *input;
             InputConstants { centre, spread, mean, deviation }
         };
-        let settings = NetSettings {
+        let settings = NetMetadata {
             normalise_features: self.normalisation,
             activation: self.activation,
             layers: self.sizes().into_iter().map(|units| units as u64).collect(),

@@ -3,7 +3,9 @@
 use super::rows::{append_row, tree_rows};
 use super::scorer::TreeScorer;
 use super::tree::{Split, Tree};
-use crate::family::{Comparison, Family, FeatureImportance, ModelFeature, ModelRow, PartScorer};
+use crate::family::{
+    Comparison, Family, FeatureImportance, FeatureNormalisation, ModelFeature, ModelRow, PartScorer,
+};
 use fearless_simd::Level;
 use planetree_base::error::Result;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,8 @@ pub struct TreeEnsemble {
     /// Index of the feature whose value is added to the base score. A missing value counts as the feature's fill
     /// value, or as 0 if it has none.
     pub base_feature: Option<u32>,
+    /// How features are normalised before they are compared with thresholds: not at all, or by query.
+    pub normalisation: FeatureNormalisation,
     /// The trees, in the order of the training rounds. The learning rate is already included in their values.
     pub trees: Vec<Tree>,
 }
@@ -59,9 +63,16 @@ struct TreeSettings {
     base_score: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_feature: Option<u32>,
+    #[serde(default, skip_serializing_if = "FeatureNormalisation::is_none")]
+    normalise_features: FeatureNormalisation,
 }
 
 impl TreeEnsemble {
+    /// Creates an ensemble whose features are not normalised.
+    pub fn new(combine: Combine, base_score: f64, base_feature: Option<u32>, trees: Vec<Tree>) -> Self {
+        TreeEnsemble { combine, base_score, base_feature, normalisation: FeatureNormalisation::None, trees }
+    }
+
     /// Returns the factor by which the value of each tree is multiplied: 1 for a sum, and 1 / number of trees for a
     /// mean.
     pub fn tree_weight(&self) -> f64 {
@@ -78,9 +89,12 @@ impl TreeEnsemble {
 
     /// Creates an ensemble without trees from the settings in a model file.
     pub(crate) fn from_settings(settings: Map<String, Value>) -> Result<Self, serde_json::Error> {
-        let TreeSettings { combine, base_score, base_feature } =
+        let TreeSettings { combine, base_score, base_feature, normalise_features } =
             serde_json::from_value(Value::Object(settings))?;
-        Ok(TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() })
+        Ok(TreeEnsemble {
+            normalisation: normalise_features,
+            ..TreeEnsemble::new(combine, base_score, base_feature, Vec::new())
+        })
     }
 }
 
@@ -94,10 +108,11 @@ impl Family for TreeEnsemble {
     }
 
     fn comparison(&self) -> Option<Comparison> {
-        (self.combine == Combine::Wins).then_some(Comparison {
+        let wins = (self.combine == Combine::Wins).then_some(Comparison {
             reason: "is a pairwise model, which compares the documents of a query",
             remedy: "use `planetree predict`, or train with another preset, such as rf-point",
-        })
+        });
+        wins.or_else(|| self.normalisation.comparison())
     }
 
     fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer> {
@@ -110,6 +125,12 @@ impl Family for TreeEnsemble {
         }
         if let Some(feature) = self.base_feature.filter(|feature| *feature as usize >= features) {
             return Some(format!("unknown base feature {feature}: there are {features} features"));
+        }
+        if self.normalisation.has_constants() {
+            let name = self.normalisation.name();
+            return Some(format!(
+                "the features of trees are normalised by {name}, but only query is possible"
+            ));
         }
         self.trees.iter().enumerate().find_map(|(number, tree)| {
             tree.fault(features).map(|(node, problem)| format!("tree {number}, node {node}: {problem}"))
@@ -152,8 +173,9 @@ impl Family for TreeEnsemble {
     }
 
     fn settings(&self) -> Map<String, Value> {
-        let TreeEnsemble { combine, base_score, base_feature, .. } = *self;
-        match serde_json::to_value(TreeSettings { combine, base_score, base_feature }) {
+        let TreeEnsemble { combine, base_score, base_feature, normalisation, .. } = *self;
+        let settings = TreeSettings { combine, base_score, base_feature, normalise_features: normalisation };
+        match serde_json::to_value(settings) {
             Ok(Value::Object(settings)) => settings,
             _ => unreachable!("a struct of numbers is a JSON object"),
         }

@@ -4,7 +4,9 @@
 //! rows of the model table. For scoring, `planes.rs` encodes a block of values as bytes, and `layout.rs` turns trees
 //! into tests on these bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels for
 //! blocks, `single.rs` is the one for few rows, `scorer.rs` combines them, and `wins.rs` computes scores of pairwise models.
+//! `by_query.rs` normalises features over the documents of a query.
 
+mod by_query;
 mod check;
 mod dense;
 mod ensemble;
@@ -17,6 +19,7 @@ mod tree;
 mod walk;
 mod wins;
 
+pub(crate) use by_query::QueryNormaliser;
 pub(crate) use ensemble::KIND;
 pub use ensemble::{Combine, TreeEnsemble};
 pub use planes::BLOCK;

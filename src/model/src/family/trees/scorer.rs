@@ -1,6 +1,7 @@
 //! Scores rows with trees. The values of the trees are added in order, so that scores are bit-identical to the
 //! scores that training computes. Training relies on this when it rebuilds its state from a model.
 
+use super::by_query::QueryNormaliser;
 use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
 use super::ensemble::{Combine, TreeEnsemble};
 use super::layout::{FlatNode, flatten};
@@ -27,10 +28,12 @@ pub(crate) struct TreeScorer {
     trees: Vec<PreparedTree>,
     dense: DenseTrees,
     walk: WalkTrees,
-    /// The trees once more, for scoring few rows. `None` if they are too large.
+    /// The trees once more, for scoring few rows. `None` if they are too large, or few rows are never scored.
     single: Option<SingleTrees>,
     /// Number of values of a row that the trees use: the largest index of a feature, plus 1.
     width: usize,
+    /// Normalises the features of a query before they are scored, if they are normalised by query.
+    normaliser: Option<QueryNormaliser>,
     /// The vector instructions to use.
     level: Level,
 }
@@ -51,6 +54,13 @@ struct ScoreBuffers {
     registers: Registers,
 }
 
+/// Buffers for scoring encoded rows.
+pub(crate) struct EncodedBuffers {
+    registers: Registers,
+    /// The planes of one block.
+    copied: Vec<Plane>,
+}
+
 /// What the values of the trees are added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SumStart {
@@ -68,6 +78,12 @@ impl TreeScorer {
     /// Prepares the trees of an ensemble. They must be valid, as the trees of a trained or read model always are:
     /// children come after their parents, and no threshold is NaN.
     pub(crate) fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
+        let single = SingleTrees::new(ensemble, features);
+        TreeScorer { single, ..Self::of_blocks(ensemble, features, level) }
+    }
+
+    /// Like [`TreeScorer::new`], but only for scoring blocks of rows.
+    pub(crate) fn of_blocks(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
         let mut planes = Planes::of(ensemble, features);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
         let prepare = |tree: &Tree| {
@@ -95,8 +111,9 @@ impl TreeScorer {
             trees,
             dense,
             walk,
-            single: SingleTrees::new(ensemble, features),
+            single: None,
             width: ensemble.used_features().last().map_or(1, |feature| *feature as usize + 1),
+            normaliser: QueryNormaliser::of(ensemble, features),
             level,
         }
     }
@@ -106,27 +123,37 @@ impl TreeScorer {
         self.planes.count()
     }
 
-    /// Encodes the first `count` rows as one block. There is one entry of `planes` per plane.
+    /// Encodes the first `count` rows as one block. There is one entry of `planes` per plane. Features are not normalised.
     pub(crate) fn encode(&self, rows: RowValues<'_>, count: usize, planes: &mut [Plane]) {
         dispatch!(self.level, _ => self.planes.code(planes, |feature, values| {
             rows.load(feature as usize, &mut values[..count]);
         }));
     }
 
+    /// Returns buffers for [`TreeScorer::add_encoded`], which can be used any number of times.
+    pub(crate) fn encoded_buffers(&self) -> EncodedBuffers {
+        EncodedBuffers { registers: Registers::new(), copied: vec![[0; BLOCK]; self.planes.count()] }
+    }
+
     /// Adds the values of some trees to sums of earlier trees, in order, for blocks of encoded rows. The base score is
     /// left out, and sums are not divided by the number of trees.
-    pub(crate) fn add_encoded(&self, trees: Range<usize>, planes: &[Plane], sums: &mut [[f64; BLOCK]]) {
+    pub(crate) fn add_encoded(
+        &self,
+        trees: Range<usize>,
+        planes: &[Plane],
+        sums: &mut [[f64; BLOCK]],
+        buffers: &mut EncodedBuffers,
+    ) {
         let (trees, count, at_a_time) = (&self.trees[trees], self.planes.count(), self.blocks_per_batch());
-        let mut registers = Registers::new();
-        let mut copied = vec![[0; BLOCK]; count];
+        let EncodedBuffers { registers, copied } = buffers;
         for (batch, sums) in sums.chunks_mut(at_a_time).enumerate() {
             let mut planes = &planes[batch * at_a_time * count..];
             if at_a_time == 1 {
                 // Trees use planes in any order. Copying reads them from memory in order, which is faster.
                 copied.copy_from_slice(&planes[..count]);
-                planes = &copied;
+                planes = copied;
             }
-            dispatch!(self.level, _ => self.add_trees(trees, planes, &mut registers, sums));
+            dispatch!(self.level, _ => self.add_trees(trees, planes, registers, sums));
         }
     }
 
@@ -322,6 +349,9 @@ impl TreeScorer {
 
 impl PartScorer for TreeScorer {
     fn score(&self, rows: RowValues<'_>, values: &mut [f64]) {
+        let normaliser = self.normaliser.as_ref();
+        let normalised = normaliser.map(|normaliser| normaliser.normalise(rows, &[0, values.len()]));
+        let rows = normalised.as_ref().map_or(rows, |normalised| normalised.rows());
         match self.combine {
             Combine::Sum | Combine::Mean => self.score_rows(rows, values),
             Combine::Wins => self.score_by_wins(rows, values),

@@ -37,7 +37,7 @@ pub(super) struct SingleTrees {
 }
 
 /// A node of a tree that is not yet laid out.
-enum QueuedNode {
+enum QueuedBranch {
     Node(u32),
     /// A split with three branches, restricted to rows whose value is not missing.
     Present(u32),
@@ -64,14 +64,14 @@ impl SingleTrees {
     /// Adds a tree breadth-first, so that the two children of a split are adjacent.
     fn add(&mut self, tree: &Tree, features: &[ModelFeature]) {
         let root = self.nodes.len() as u32;
-        let mut queue = VecDeque::from([(QueuedNode::Node(0), 0)]);
+        let mut queue = VecDeque::from([(QueuedBranch::Node(0), 0)]);
         let (mut next, mut depth) = (root + 1, 0);
         while let Some((queued, level)) = queue.pop_front() {
             depth = depth.max(level);
             let (index, is_present, is_untaken) = match queued {
-                QueuedNode::Node(index) => (index, false, false),
-                QueuedNode::Present(index) => (index, true, false),
-                QueuedNode::Untaken(index) => (index, false, true),
+                QueuedBranch::Node(index) => (index, false, false),
+                QueuedBranch::Present(index) => (index, true, false),
+                QueuedBranch::Untaken(index) => (index, false, true),
             };
             let node = &tree.nodes[index as usize];
             self.values.push(node.value);
@@ -85,12 +85,12 @@ impl SingleTrees {
             let (threshold, is_high, children) = match (missing, fill) {
                 // No value is above infinity, so this split separates missing values from all others.
                 (Branch::Middle, None) if !is_present => {
-                    let missing = middle.map_or(QueuedNode::Untaken(index), QueuedNode::Node);
-                    (f32::INFINITY, true, [QueuedNode::Present(index), missing])
+                    let missing = middle.map_or(QueuedBranch::Untaken(index), QueuedBranch::Node);
+                    (f32::INFINITY, true, [QueuedBranch::Present(index), missing])
                 }
                 _ => {
                     let is_high = fill.map_or(*missing == Branch::Right, |fill| fill > *threshold);
-                    (*threshold, is_high, [QueuedNode::Node(*left), QueuedNode::Node(*right)])
+                    (*threshold, is_high, [QueuedBranch::Node(*left), QueuedBranch::Node(*right)])
                 }
             };
             let feature = feature | if is_high { MISSING_HIGH } else { 0 };

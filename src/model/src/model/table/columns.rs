@@ -74,7 +74,7 @@ pub(super) fn rows_as_batch(
 
 /// Maps feature names to feature indices. Reading a deep forest looks up millions of names, most of them repeated, so
 /// the hash must be fast. A simple hash is enough, because all keys come from the header of the file.
-pub(super) type FeatureIndex<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
+pub(super) type FeaturePlaces<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
 
 /// The Fowler-Noll-Vo hash (FNV-1a).
 pub(super) struct NameHasher(u64);
@@ -141,7 +141,7 @@ impl<'a> RowColumns<'a> {
     }
 
     /// Returns a row, with the index of the feature instead of its name.
-    pub(super) fn row(&self, row: usize, features: &FeatureIndex<'_>) -> Result<ModelRow, String> {
+    pub(super) fn row(&self, row: usize, features: &FeaturePlaces<'_>) -> Result<ModelRow, String> {
         let child = |column: &Int32Array| -> Result<Option<u32>, String> {
             column.is_valid(row).then(|| natural(column.value(row), "child")).transpose()
         };

@@ -1,12 +1,14 @@
 //! Writes and reads the header of a model file: a JSON value with everything except the rows.
 
-use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
-use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part, PartGroup, PartRole};
+use crate::family::{ModelFeature, PartFamily, TreeEnsemble};
+use crate::model::{DatasetRecord, Model, Normalisation, OldEnsemble, Origin, Part, PartGroup, PartRole};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Digest;
 use planetree_data::table::TableReader;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The version of the file format.
 const FORMAT: u32 = 2;
@@ -15,6 +17,8 @@ const FORMAT: u32 = 2;
 const WITH_START_SCORES: u32 = 3;
 /// The version of models with groups of parts, which earlier versions of planetree do not know either.
 const WITH_GROUPS: u32 = 4;
+/// The version of models with trees on normalised features, which earlier versions of planetree do not know either.
+const WITH_NORMALISED_FEATURES: u32 = 5;
 /// The last format version in which a model is a single ensemble without parts.
 const WITHOUT_PARTS: u32 = 1;
 /// Metadata key of the header.
@@ -24,6 +28,7 @@ pub(super) const HEADER: &str = "planetree.model";
 struct Header {
     format: u32,
     intercept: f64,
+    #[serde(deserialize_with = "numbered_parts")]
     parts: Vec<PartHeader>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     groups: Vec<PartGroup>,
@@ -39,6 +44,7 @@ struct Header {
 struct PartHeader {
     name: String,
     kind: String,
+    #[serde(deserialize_with = "finite_weight")]
     weight: f64,
     normalisation: Normalisation,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -52,6 +58,40 @@ struct PartHeader {
     settings: Map<String, Value>,
 }
 
+/// Reads the parts. An error has the number of its part.
+fn numbered_parts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Vec<PartHeader>, D::Error> {
+    struct Parts;
+
+    impl<'de> Visitor<'de> for Parts {
+        type Value = Vec<PartHeader>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of parts")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Self::Value, A::Error> {
+            let mut parts = Vec::new();
+            loop {
+                let next = list.next_element();
+                match next.map_err(|error| A::Error::custom(format_args!("part {}: {error}", parts.len())))? {
+                    Some(part) => parts.push(part),
+                    None => return Ok(parts),
+                }
+            }
+        }
+    }
+
+    deserializer.deserialize_seq(Parts)
+}
+
+/// Reads a weight. JSON has no infinite numbers and no NaN, so programs write `null` in their place.
+fn finite_weight<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    let weight: Option<f64> = Option::deserialize(deserializer)?;
+    weight.ok_or_else(|| D::Error::custom("the weight is null, but it must be a finite number"))
+}
+
 /// The header of a file in format version 1.
 #[derive(Deserialize)]
 struct HeaderWithoutParts {
@@ -63,15 +103,6 @@ struct HeaderWithoutParts {
     configuration: String,
     data: Vec<DatasetRecord>,
     rounds: u32,
-}
-
-/// The values of the key `ensemble` in format version 1.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OldEnsemble {
-    Boost,
-    Bag,
-    Wins,
 }
 
 /// The content of a header after parsing.
@@ -102,6 +133,7 @@ pub(super) fn header_text(
     };
     serde_json::to_string(&Header {
         format: match (model.groups.is_empty(), model.start_scores) {
+            _ if model.normalised_trees().is_some() => WITH_NORMALISED_FEATURES,
             (false, _) => WITH_GROUPS,
             (true, Some(_)) => WITH_START_SCORES,
             (true, None) => FORMAT,
@@ -132,7 +164,7 @@ pub(super) fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             Ok(ReadHeader { model: without_parts(header), rows: None, has_parts: false })
         }
-        FORMAT | WITH_START_SCORES | WITH_GROUPS => {
+        FORMAT | WITH_START_SCORES | WITH_GROUPS | WITH_NORMALISED_FEATURES => {
             let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
             with_parts(header, table, invalid)
         }
@@ -177,15 +209,11 @@ fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> E
 }
 
 fn without_parts(header: HeaderWithoutParts) -> Model {
-    let combine = match header.ensemble {
-        OldEnsemble::Boost => Combine::Sum,
-        OldEnsemble::Bag => Combine::Mean,
-        OldEnsemble::Wins => Combine::Wins,
-    };
+    let combine = header.ensemble.combine();
     let HeaderWithoutParts { base_score, base_feature, .. } = header;
     Model {
         intercept: 0.0,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, base_score, base_feature, Vec::new()))],
         groups: Vec::new(),
         features: header.features,
         configuration: header.configuration,

@@ -248,8 +248,12 @@ fn forged_parts_are_rejected_by_name() {
     let error = forge(&location, &unknown, None);
     assert!(error.to_string().contains("part 0 (trees) is of an unknown kind: \"oracle\""), "{error}");
     assert!(error.remedy().unwrap().contains("newer version"), "{error}");
-    for (old, new) in [("\"weight\":1.0", "\"weight\":1e999"), ("\"unit_variance\"", "\"magic\"")] {
+    for (old, new, problem) in [
+        ("\"weight\":1.0", "\"weight\":1e999", "part 0: number out of range"),
+        ("\"weight\":-2.0", "\"weight\":null", "part 2: the weight is null, but it must be a finite number"),
+        ("\"unit_variance\"", "\"magic\"", "part 1: unknown variant `magic`"),
+    ] {
         let error = forge(&location, &header.replacen(old, new, 1), None).to_string();
-        assert!(error.contains("not a valid model: "), "{error}");
+        assert!(error.contains(&format!("not a valid model: {problem}")), "{error}");
     }
 }

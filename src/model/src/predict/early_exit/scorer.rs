@@ -2,8 +2,8 @@
 
 use super::blocks::Blocks;
 use super::rule::EarlyExit;
-use crate::cost::TreeCosts;
-use crate::family::trees::{BLOCK, Plane, TreeScorer};
+use crate::cost::ordered_trees;
+use crate::family::trees::{BLOCK, Plane, QueryNormaliser, TreeScorer};
 use crate::family::{Family, ModelFeature, RowValues};
 use crate::model::{Combine, Model, TreeEnsemble};
 use fearless_simd::Level;
@@ -20,6 +20,8 @@ pub struct ExitScorer {
     pub(super) base_feature: Option<(usize, f32)>,
     /// Number of trees up to the end of each segment.
     pub(super) ends: Vec<u32>,
+    /// Normalises the features of queries, if they are normalised by query.
+    pub(super) normaliser: Option<QueryNormaliser>,
     trees: PreparedTrees,
 }
 
@@ -49,7 +51,7 @@ pub(super) enum KeptValues {
 const BLOCKS_PER_TASK: usize = 32;
 
 impl ExitScorer {
-    /// Prepares a model, which must be a single ensemble of trees that score documents one by one.
+    /// Prepares a model, which must be a single ensemble whose trees do not compare documents.
     pub fn new(model: &Model, rule: EarlyExit) -> Result<Self> {
         /// A code is a byte, and a value has this many.
         const MAX_PLANES_PER_FEATURE: usize = size_of::<f32>();
@@ -59,20 +61,24 @@ impl ExitScorer {
     /// Prepares a model. Values are encoded once if this takes at most so many planes per feature.
     pub(super) fn with_planes(model: &Model, rule: EarlyExit, most: usize) -> Result<Self> {
         rule.check()?;
-        let ensemble = TreeCosts::ensemble(model)?;
+        model.check_complete(&model.origin)?;
+        let ensemble = ordered_trees(
+            model,
+            "early exits need a model that is a single ensemble of trees",
+            "score without --exit-every and --exit-percent, or use a boosted model or a forest with one stage, without \
+             classes, runs or blending",
+        )?;
         let every = rule.every as usize;
-        let scorer_of = |trees: &[_]| {
-            let part =
-                TreeEnsemble { trees: trees.to_vec(), base_score: 0.0, base_feature: None, ..*ensemble };
-            TreeScorer::new(&part, &model.features, Level::new())
-        };
-        let whole = scorer_of(&ensemble.trees);
+        let scorer_of = |part: &_| TreeScorer::of_blocks(part, &model.features, Level::new());
+        let whole = scorer_of(ensemble);
         let features: Vec<u32> = ensemble.used_features().into_iter().collect();
         let trees = if whole.planes() <= most * features.len() {
             PreparedTrees::Encoded(Box::new(whole))
         } else {
-            let segments = ensemble.trees.chunks(every).map(scorer_of).collect();
-            PreparedTrees::Plain { segments, features }
+            let segment = |trees: &[_]| {
+                scorer_of(&TreeEnsemble { trees: trees.to_vec(), base_feature: None, ..*ensemble })
+            };
+            PreparedTrees::Plain { segments: ensemble.trees.chunks(every).map(segment).collect(), features }
         };
         let fill = |feature: &ModelFeature| feature.fill.unwrap_or(0.0);
         let count = ensemble.trees.len();
@@ -84,6 +90,7 @@ impl ExitScorer {
                 .base_feature
                 .map(|feature| (feature as usize, model.features.get(feature as usize).map_or(0.0, fill))),
             ends: (0..count).step_by(every).map(|start| (start + every).min(count) as u32).collect(),
+            normaliser: QueryNormaliser::of(ensemble, &model.features),
             trees,
         })
     }
@@ -120,11 +127,15 @@ impl ExitScorer {
     pub(super) fn add(&self, segment: usize, kept: &KeptValues, sums: &mut [[f64; BLOCK]]) {
         let tasks = sums.par_chunks_mut(BLOCKS_PER_TASK).enumerate();
         match (&self.trees, kept) {
-            (PreparedTrees::Encoded(scorer), KeptValues::Codes(codes)) => tasks.for_each(|(task, sums)| {
+            (PreparedTrees::Encoded(scorer), KeptValues::Codes(codes)) => {
                 let start = segment.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-                let planes: &[Plane] = codes.starting_at(task * BLOCKS_PER_TASK);
-                scorer.add_encoded(start..self.ends[segment] as usize, planes, sums);
-            }),
+                let trees = start..self.ends[segment] as usize;
+                let buffers = || scorer.encoded_buffers();
+                tasks.for_each_init(buffers, |buffers, (task, sums)| {
+                    let planes: &[Plane] = codes.starting_at(task * BLOCKS_PER_TASK);
+                    scorer.add_encoded(trees.clone(), planes, sums, buffers);
+                });
+            }
             (PreparedTrees::Plain { segments, features }, KeptValues::Values(values)) => {
                 tasks.for_each(|(task, sums)| {
                     let load = |block: usize, feature: u32, to: &mut [f32; BLOCK]| {

@@ -5,9 +5,8 @@ use super::rule::{EarlyExit, ExitScope};
 use super::scorer::ExitScorer;
 use crate::family::RowValues;
 use crate::model::Model;
-use crate::predict::group::{
-    BATCH_VALUES, GroupPredictor, PredictedGroup, check_finite, query_bounds, ranked_rows, row_identity,
-};
+use crate::predict::group::{PredictedGroup, check_finite, query_bounds, ranked_rows, row_identity};
+use crate::predict::group_columns::{BATCH_VALUES, GroupColumns};
 use planetree_base::error::Result;
 use planetree_data::dataset::{DatasetReader, GroupId, unexpected_columns};
 use rayon::prelude::*;
@@ -38,9 +37,9 @@ pub fn predict_with_exits(
     sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
 ) -> Result<ExitReport> {
     let scorer = ExitScorer::new(model, rule)?;
-    let predictor = GroupPredictor::new(model, reader)?;
+    let columns = GroupColumns::new(model, reader)?;
     let (load, score) = (Duration::ZERO, Duration::ZERO);
-    let mut report = ExitReport { rows: 0, evaluated: 0, load, score, warning: predictor.warning() };
+    let mut report = ExitReport { rows: 0, evaluated: 0, load, score, warning: columns.warning() };
     let ids: Vec<GroupId> = reader.groups().into_iter().collect();
     let at_a_time = match rule.scope {
         ExitScope::Pooled => ids.len(),
@@ -48,7 +47,7 @@ pub fn predict_with_exits(
     };
     for ids in ids.chunks(at_a_time.max(1)) {
         let begun = Instant::now();
-        let (mut rows, encoding) = ExitRows::load_timed(reader, &predictor, &scorer, ids)?;
+        let (mut rows, encoding) = ExitRows::load_timed(reader, &columns, &scorer, ids)?;
         let loaded = Instant::now();
         rows.finish()?;
         report.score += encoding + loaded.elapsed();
@@ -74,28 +73,35 @@ impl<'a> ExitRows<'a> {
     /// Reads row groups of a dataset.
     pub fn load(
         reader: &DatasetReader,
-        predictor: &GroupPredictor,
+        columns: &GroupColumns,
         scorer: &'a ExitScorer,
         ids: &[GroupId],
     ) -> Result<Self> {
-        Ok(Self::load_timed(reader, predictor, scorer, ids)?.0)
+        Ok(Self::load_timed(reader, columns, scorer, ids)?.0)
     }
 
     /// Reads row groups of a dataset. Also returns the time spent encoding values, averaged over all threads.
     fn load_timed(
         reader: &DatasetReader,
-        predictor: &GroupPredictor,
+        columns: &GroupColumns,
         scorer: &'a ExitScorer,
         ids: &[GroupId],
     ) -> Result<(Self, Duration)> {
         let encoding = AtomicU64::new(0);
         let load = |id: &GroupId| {
             let group = reader.open_group(*id)?;
-            let mut rows = ExitGroup::new(scorer, query_bounds(reader, &group)?);
+            let bounds = query_bounds(reader, &group)?;
+            let mut rows = ExitGroup::new(scorer, bounds.clone());
+            // Batches would divide queries, over which features may be normalised.
+            let batch_values = if scorer.normaliser.is_some() { usize::MAX } else { BATCH_VALUES };
             let mut loaded = 0;
-            predictor.each_batch(reader, &group, BATCH_VALUES, &mut |first, count, columns| {
+            columns.each_batch(reader, &group, batch_values, &mut |first, count, columns| {
                 let begun = Instant::now();
-                rows.append(scorer, first, count, RowValues::Columns { columns, first: 0 });
+                let values = RowValues::Columns { columns, first: 0 };
+                let normaliser = scorer.normaliser.as_ref();
+                let normalised = normaliser.map(|normaliser| normaliser.normalise(values, &bounds));
+                let values = normalised.as_ref().map_or(values, |normalised| normalised.rows());
+                rows.append(scorer, first, count, values);
                 loaded = first + count;
                 encoding.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
                 Ok(())

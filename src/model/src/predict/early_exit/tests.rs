@@ -19,7 +19,7 @@ fn model(combine: Combine, trees: usize, draw: &mut Stream) -> Model {
         Tree { nodes: vec![root, leaf(draw.uniform() - 0.5), leaf((draw.bits() % 3) as f64 / 3.0)] }
     };
     let trees = (0..trees).map(|_| tree()).collect();
-    let part = Part::trees(TreeEnsemble { combine, base_score: 0.3, base_feature: Some(1), trees });
+    let part = Part::trees(TreeEnsemble::new(combine, 0.3, Some(1), trees));
     Model {
         intercept: 0.0,
         parts: vec![part],

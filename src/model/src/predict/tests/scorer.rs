@@ -88,7 +88,7 @@ pub(crate) fn random_model(shape: &RandomModel) -> Model {
     let (combine, base_score) = (shape.combine, stream.normal());
     Model {
         intercept: 0.0,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature: None, trees })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, base_score, None, trees))],
         groups: Vec::new(),
         features,
         configuration: String::new(),

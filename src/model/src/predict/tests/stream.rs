@@ -3,26 +3,14 @@
 use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::{PredictReport, PredictedGroup, predict, scores_of};
 use arrow::array::Array;
-use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
+use planetree_data::convert::convert_text;
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
+use planetree_data::ingest::InputFormat;
 use std::path::Path;
 
 /// Converts text to a dataset with one file per query.
 pub(crate) fn dataset(room: &Path, text: &str, format: InputFormat) -> DatasetReader {
-    let (input, output) = (room.join("input"), Location::Local(room.join("dataset")));
-    std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions { format: Some(format), ..IngestOptions::default() };
-    let options = ConvertOptions {
-        partition_rows: Some(1),
-        threads: 1,
-        memory_limit: MIN_MEMORY,
-        ..ConvertOptions::new(output.clone())
-    };
-    let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
-    convert(ingest, &options, &mut |_| {}).unwrap();
-    DatasetReader::open(&output).unwrap()
+    DatasetReader::open(&convert_text(room, "dataset", text, format, 1).unwrap()).unwrap()
 }
 
 /// Creates a model with one tree per used feature. Feature `i` adds 10^i for values above 0, 5 * 10^i for missing
@@ -41,7 +29,7 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     let (combine, base_score, base_feature) = (Combine::Sum, 0.0, None);
     Model {
         intercept: 0.0,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, base_score, base_feature, trees))],
         groups: Vec::new(),
         features: features.iter().map(|name| ModelFeature::new(*name)).collect(),
         configuration: String::new(),

@@ -54,7 +54,7 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Mode
     Model {
         intercept: 0.0,
         rounds: trees.len() as u32,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, 0.0, None, trees))],
         groups: Vec::new(),
         features,
         configuration: String::new(),
