@@ -4,8 +4,8 @@ use crate::config::load;
 use crate::{CheckpointPlan, Every, LogEntry, Observer, Silent, TrainRequest, train};
 use planetree_base::random::Stream;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
+use planetree_data::convert::convert_text;
+use planetree_data::ingest::InputFormat;
 use planetree_model::model::Model;
 use std::path::Path;
 
@@ -47,18 +47,7 @@ pub(crate) fn dataset(room: &Path, name: &str, documents: &[Document], partition
         let values = features.map(|value| value.map(|value| value.to_string()).unwrap_or_default());
         text.push_str(&format!("q{query},{label},{weight},{}\n", values.join(",")));
     }
-    let (input, output) = (room.join(format!("{name}.csv")), Location::Local(room.join(name)));
-    std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions { format: Some(InputFormat::Csv), ..IngestOptions::default() };
-    let options = ConvertOptions {
-        partition_rows: Some(partition_rows),
-        threads: 1,
-        memory_limit: MIN_MEMORY,
-        ..ConvertOptions::new(output.clone())
-    };
-    let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
-    convert(ingest, &options, &mut |_| {}).unwrap();
-    output
+    convert_text(room, name, &text, InputFormat::Csv, partition_rows).unwrap()
 }
 
 /// Normalises the features of all documents with plain loops. A missing value is 0 before normalisation.

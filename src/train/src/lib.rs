@@ -1,6 +1,6 @@
-//! Trains boosted trees and random forests. The modules contain the parameters ([`config`]), the binning of feature
-//! values ([`bins`]), the objectives, the growing of single trees, the two learners (boosting and forests), and the
-//! jobs that a cluster runs.
+//! Trains boosted trees, random forests, linear models and neural nets. The modules contain the parameters ([`config`]),
+//! the binning of feature values ([`bins`]), the objectives, the growing of single trees, the learners, and the jobs that
+//! a cluster runs.
 //!
 //! [`train`] runs a [`TrainRequest`] and returns an [`Outcome`]. `compose/` trains the stages, runs and classes of a
 //! plan; `driver/` contains the code that boosting and forests share.

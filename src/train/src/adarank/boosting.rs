@@ -28,7 +28,7 @@ pub(super) struct Ensemble {
 
 /// A feature of the ensemble and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Selection {
+pub(super) struct SelectedFeature {
     /// Number of the feature in the plan.
     pub feature: usize,
     /// The weight to add to that of the feature.
@@ -49,7 +49,7 @@ pub(super) fn round(
     parameters: &AdaRankParameters,
     now: &Ensemble,
 ) -> Result<Option<Ensemble>> {
-    let Selection { feature, weight } = now.select(parameters.own.max_repeats);
+    let SelectedFeature { feature, weight } = now.select(parameters.own.max_repeats);
     let mut weights = now.weights.clone();
     weights[feature] += weight;
     let mut next = evaluate(problem, weights, false)?;
@@ -83,7 +83,7 @@ fn evaluate(problem: &RankingProblem<'_>, weights: Vec<f64>, is_first: bool) -> 
 impl Ensemble {
     /// Selects the best feature, or the first of several. A feature that was selected `max_repeats` times in a row is
     /// left out, unless there is no other.
-    pub(super) fn select(&self, max_repeats: u32) -> Selection {
+    pub(super) fn select(&self, max_repeats: u32) -> SelectedFeature {
         let is_left_out = |feature: usize| {
             self.features.len() > 1
                 && self.last.is_some_and(|(last, repeats)| last == feature && repeats >= max_repeats)
@@ -100,6 +100,6 @@ impl Ensemble {
         const LEAST_ERROR: f64 = 1e-9;
         let value = self.features[feature];
         let wrong = (self.total - value).max(LEAST_ERROR * self.total);
-        Selection { feature, weight: 0.5 * libm::log((self.total + value) / wrong) }
+        SelectedFeature { feature, weight: 0.5 * libm::log((self.total + value) / wrong) }
     }
 }

@@ -20,7 +20,7 @@ pub struct AdaRankSums {
     pub is_first: bool,
 }
 
-/// The result of [`AdaRankSums`].
+/// What [`AdaRankSums`] adds up over the queries of a partition or of the whole dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AdaRankTotals {
     /// The metric of the ensemble, the weights of the queries, and the weighted metric of each feature.

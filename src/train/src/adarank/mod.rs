@@ -7,6 +7,8 @@
 //! weight  = 1/2 ln(sum of P(q) (1 + E(q, feature)) / sum of P(q) (1 - E(q, feature)))
 //! ```
 //!
+//! Where the order of rows would break ties, E is the mean over all orders of the tied documents.
+//!
 //! The metric of every query ranked by every single feature does not change, so it is computed once. A round is then a
 //! ranking by the ensemble and weighted sums (`jobs.rs`). `boosting.rs` selects features, and `learner.rs` connects them to
 //! the training driver.

@@ -3,9 +3,9 @@
 //! checksum. File names are derived from the dataset's content and the binning options, so later runs can reuse the
 //! files.
 
+use super::binning::{BinOptions, Binning};
 use super::cuts::FeatureBins;
 use super::layout::BinLayout;
-use super::load::{BinOptions, Binning};
 use super::partition::{Codes, schema};
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
@@ -58,6 +58,7 @@ struct CacheDescription {
     features: Vec<DescribedBins>,
     grouped: bool,
     sparse: bool,
+    by_query: bool,
 }
 
 /// Bins of a feature in serialisable form. Floats are stored as bit patterns, so that they are restored exactly.
@@ -107,6 +108,7 @@ pub struct CacheWriter {
     key: CacheKey,
     grouped: bool,
     sparse: bool,
+    by_query: bool,
     output: Option<FileOutput>,
     writer: Option<FileWriter<HashingWriter<FileOutput>>>,
     features: Vec<DescribedBins>,
@@ -121,6 +123,7 @@ impl CacheWriter {
             key: key.clone(),
             grouped,
             sparse: options.sparse,
+            by_query: options.by_query,
             output: Some(output),
             writer: None,
             features: Vec::new(),
@@ -152,6 +155,7 @@ impl CacheWriter {
             features: std::mem::take(&mut self.features),
             grouped: self.grouped,
             sparse: self.sparse,
+            by_query: self.by_query,
         };
         output.into_inner().commit()?;
         // The description is written last, because codes without a description are ignored.
@@ -224,7 +228,7 @@ impl BinCache {
         }
         let features: Vec<FeatureBins> = description.features.iter().map(DescribedBins::bins).collect();
         let layout = BinLayout::of_kind(description.grouped, description.sparse, &features);
-        let binning = Binning { features, layout };
+        let binning = Binning { features, layout, by_query: description.by_query };
         let cache = BinCache::open_file(key, file).ok()?;
         (cache.schema == schema(&binning.layout)).then_some((cache, binning))
     }

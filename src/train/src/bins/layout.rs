@@ -88,6 +88,22 @@ impl Group {
         }
     }
 
+    /// Returns where the code of a feature is within a row of a dense or joint group; `None` for other groups. `place` is
+    /// the index of the feature within the group.
+    fn slot(&self, place: usize, features: &[FeatureBins]) -> Option<RowSlot> {
+        match self.kind {
+            GroupKind::Dense => Some(RowSlot { byte: place as u8, digit: None }),
+            GroupKind::Joint => {
+                let codes = |place: usize| features[self.features[place] as usize].codes() as u16;
+                let lane = self.lanes.iter().position(|members| members.contains(&place))?;
+                let unit = (self.lanes[lane].start..place).map(codes).product();
+                let digit = Digit { unit, radix: codes(place) };
+                Some(RowSlot { byte: 2 * lane as u8, digit: Some(digit) })
+            }
+            GroupKind::Sparse | GroupKind::Column(_) => None,
+        }
+    }
+
     /// Returns the number of half blocks per row that contain codes.
     pub fn half_blocks(&self) -> usize {
         match self.kind {
@@ -119,8 +135,28 @@ pub struct FeaturePlace {
     /// Index of the feature within the group.
     pub lane: usize,
     /// Index of the column, among the columns of a partition, from which the codes of single rows are read. For dense
-    /// and joint groups, this is the extra column of the feature; otherwise it is the column of the group.
+    /// and joint groups, this is the extra column of the feature, if it has one; otherwise it is the column of the group.
     pub column: usize,
+    /// Where the code is within a row of the group, if the feature is in a dense or joint group and has no extra column.
+    pub slot: Option<RowSlot>,
+}
+
+/// Location of a feature's code within a row of a dense or joint group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowSlot {
+    /// The first byte of the feature's lane. A row has up to 64 bytes.
+    pub byte: u8,
+    /// The digit of the joint code; `None` in dense groups.
+    pub digit: Option<Digit>,
+}
+
+/// A digit of a mixed-radix number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digit {
+    /// Value of the digit 1.
+    pub unit: u16,
+    /// Number of values of the digit.
+    pub radix: u16,
 }
 
 /// Assignment of a dataset's features to groups.
@@ -132,7 +168,7 @@ pub struct BinLayout {
     pub places: Vec<Option<FeaturePlace>>,
     /// Features that have an extra column besides the column of their group. The extra columns are in this order and
     /// come after the columns of the groups. The features of dense and joint groups have one, because looking up one
-    /// byte should not load a row of 64 bytes.
+    /// byte should not load a row of 64 bytes. There are none in a [compact](BinLayout::compact) layout.
     pub columns: Vec<u32>,
 }
 
@@ -194,6 +230,18 @@ impl BinLayout {
         Self::of(groups.collect(), features)
     }
 
+    /// Returns the same layout without extra columns: codes are stored once and take half the memory, and looking up the
+    /// code of a row takes longer.
+    pub fn compact(mut self, features: &[FeatureBins]) -> Self {
+        for place in self.places.iter_mut().flatten() {
+            let group = &self.groups[place.group];
+            place.slot = group.slot(place.lane, features);
+            place.column = place.group;
+        }
+        self.columns.clear();
+        self
+    }
+
     fn of(mut groups: Vec<Group>, features: &[FeatureBins]) -> Self {
         let mut places = vec![None; features.len()];
         let mut columns = Vec::new();
@@ -216,7 +264,7 @@ impl BinLayout {
                     }
                     _ => group,
                 };
-                places[*feature as usize] = Some(FeaturePlace { group, lane, column });
+                places[*feature as usize] = Some(FeaturePlace { group, lane, column, slot: None });
             }
         }
         BinLayout { groups, places, columns }

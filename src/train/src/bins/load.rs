@@ -1,74 +1,28 @@
 //! Bins a dataset: summarises every feature, chooses its bins, and encodes its values as codes (bin numbers).
 
+use super::binning::{BinOptions, Binning};
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
-use super::layout::BinLayout;
-use super::partition::{CodeColumn, Codes, assemble, schema};
+use super::partition::{CodeColumn, Codes, assemble};
 use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
-use crate::config::{BinNeeds, MissingPolicy, Parameters};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Binning options.
+/// Number of values of a batch of features that a thread decodes at a time.
+const DECODED_AT_A_TIME: u64 = 1 << 21;
+
+/// What is computed from the values of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BinOptions {
-    /// Maximum number of bins per feature; `None` gives each distinct value its own bin.
-    pub max_bin: Option<usize>,
-    /// How missing values are handled.
-    pub missing: MissingPolicy,
-    /// Whether features that have the same code in most rows may be stored sparsely.
-    pub sparse: bool,
-}
-
-impl BinOptions {
-    /// Returns the options for one feature. If its values are words, missing values always keep a code of their own,
-    /// because no number can replace a missing word.
-    pub fn of_feature(self, source: &LabelledData, feature: usize) -> Self {
-        match source.has_words(feature) {
-            true => BinOptions { missing: MissingPolicy::Learned, ..self },
-            false => self,
-        }
-    }
-
-    /// Derives the binning options from training parameters.
-    pub fn of(parameters: &Parameters) -> Self {
-        let BinNeeds { max_bin, sparse } = parameters.learner.config().bins();
-        BinOptions { max_bin, missing: parameters.missing, sparse }
-    }
-
-    pub(crate) fn keep(&self, rows: u64) -> RowSample {
-        if self.max_bin.is_some() { RowSample::sample_of(rows) } else { RowSample::ALL }
-    }
-
-    /// Chooses the bins of a feature from its summary.
-    pub fn bins(&self, summary: &ValueDistribution) -> FeatureBins {
-        match self.max_bin {
-            Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
-            None => FeatureBins::every_value(summary, self.missing),
-        }
-    }
-
-    /// Combines the bins of all features with the layout that these options require.
-    pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
-        Binning { layout: self.layout(&features), features }
-    }
-
-    pub(super) fn layout(&self, features: &[FeatureBins]) -> BinLayout {
-        BinLayout::of_kind(self.max_bin.is_some(), self.sparse, features)
-    }
-}
-
-/// Bins and layout of all features.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Binning {
-    /// The bins of each feature.
-    pub features: Vec<FeatureBins>,
-    /// Assignment of features to groups.
-    pub layout: BinLayout,
+enum Wanted {
+    /// Bins and codes, and hashes of rows if they are enabled.
+    Codes,
+    /// Bins, and hashes of rows if they are enabled.
+    HashedBins,
+    /// Bins.
+    Bins,
 }
 
 /// A binned dataset: the codes of all features, with labels and queries.
@@ -78,6 +32,8 @@ pub struct BinnedData {
     /// Labels and queries of each partition.
     pub rows: Vec<LabelledRows>,
     store: Arc<Store>,
+    /// Bytes that the memory limit leaves besides what training needs at least.
+    spare: u64,
 }
 
 enum Store {
@@ -93,21 +49,31 @@ impl BinnedData {
     /// Bins a dataset in memory. Each feature is summarised and encoded in one step, so its values are decoded only
     /// once.
     pub fn in_memory(source: &LabelledData, options: &BinOptions) -> Result<Self> {
-        Self::summarised(source, options, true)
+        source.expect_passes(2); // one to read, one to encode
+        Self::summarised(source, options, Wanted::Codes)
+    }
+
+    /// Bins a dataset in memory and stores each code once, which takes half the memory. Values are decoded twice, so
+    /// that columns of codes are never held for all rows.
+    pub fn in_memory_compact(source: &LabelledData, options: &BinOptions) -> Result<Self> {
+        source.expect_passes(4);
+        let bins = Self::summarised(source, options, Wanted::Bins)?;
+        let binning = Arc::unwrap_or_clone(bins.binning).compact();
+        Self::encoded(source, &Arc::new(binning))
     }
 
     /// Chooses the bins of a dataset without encoding its values, for learners that use the values themselves: bins tell
     /// which features are constant, and what replaces missing values.
     pub(crate) fn without_codes(source: &LabelledData, options: &BinOptions) -> Result<Self> {
-        Self::summarised(source, options, false)
+        source.expect_passes(2);
+        Self::summarised(source, options, Wanted::HashedBins)
     }
 
-    fn summarised(source: &LabelledData, options: &BinOptions, wants_codes: bool) -> Result<Self> {
-        source.expect_passes(2); // one to read, one to encode
+    fn summarised(source: &LabelledData, options: &BinOptions, wanted: Wanted) -> Result<Self> {
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.row_count());
         let kept = kept_places(keep, &rows);
-        let at_a_time = (source.features() / (8 * rayon::current_num_threads())).clamp(1, 16);
+        let at_a_time = Self::decoded_features(source.features() as u64, source.row_count()) as usize;
         let starts: Vec<usize> = (0..source.features()).step_by(at_a_time).collect();
         let coded: Vec<Vec<(FeatureBins, Vec<CodeColumn>)>> = starts
             .into_par_iter()
@@ -121,11 +87,13 @@ impl BinnedData {
                 let code = |feature| {
                     let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
                     let options = options.of_feature(source, feature);
-                    let (bins, codes) = match wants_codes {
-                        true => code_feature(&values, &kept, &options),
-                        false => (bins_of(&values, &kept, &options), Vec::new()),
+                    let normalised = options.normalised(&values, &rows);
+                    let binned = normalised.as_ref().unwrap_or(&values);
+                    let (bins, codes) = match wanted {
+                        Wanted::Codes => code_feature(binned, &kept, &options),
+                        Wanted::Bins | Wanted::HashedBins => (bins_of(binned, &kept, &options), Vec::new()),
                     };
-                    if !bins.is_constant() {
+                    if !bins.is_constant() && wanted != Wanted::Bins {
                         groups
                             .iter()
                             .zip(&values)
@@ -145,8 +113,8 @@ impl BinnedData {
             let mut codes = codes.into_iter();
             by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
         }
-        let binning = Binning { layout: options.layout(&features), features };
-        if !wants_codes {
+        let binning = options.binning(features);
+        if wanted != Wanted::Codes {
             return Ok(BinnedData::new(binning, rows, Store::Unused));
         }
         let partitions = by_partition.into_par_iter().zip(&rows);
@@ -155,13 +123,25 @@ impl BinnedData {
         Ok(BinnedData::of_memory(binning, rows, partitions))
     }
 
+    /// Returns the number of features that a thread decodes at a time when a dataset is binned in memory.
+    pub(crate) fn decoded_features(features: u64, rows: u64) -> u64 {
+        let most = (DECODED_AT_A_TIME / rows.max(1)).clamp(1, 16);
+        (features / (8 * rayon::current_num_threads() as u64)).clamp(1, most)
+    }
+
     /// Encodes a dataset in memory with the given bins.
     pub fn by_bins(source: &LabelledData, binning: &Arc<Binning>) -> Result<Self> {
         source.expect_passes(2);
+        Self::encoded(source, binning)
+    }
+
+    fn encoded(source: &LabelledData, binning: &Arc<Binning>) -> Result<Self> {
         let (groups, rows) = open_all(source)?;
-        let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
+        let partitions = groups.par_iter().zip(&rows);
+        let partitions = partitions.map(|(group, rows)| encode_partition(source, group, rows, binning));
         let partitions = partitions.collect::<Result<_>>()?;
-        Ok(BinnedData { binning: binning.clone(), rows, store: Arc::new(Store::Memory(partitions)) })
+        let store = Arc::new(Store::Memory(partitions));
+        Ok(BinnedData { binning: binning.clone(), rows, store, spare: u64::MAX })
     }
 
     /// Bins a dataset into a cache on disk, using about `budget` bytes of memory. Features are summarised in batches
@@ -174,16 +154,51 @@ impl BinnedData {
         budget: u64,
         check_bins: &dyn Fn(u64) -> Result<()>,
     ) -> Result<(Binning, Vec<LabelledRows>)> {
+        let mut features = Vec::with_capacity(source.features());
+        let mut bin_bytes = 0;
+        // Two further passes read the data again, to encode them.
+        let mut rows = Self::each_feature(source, options, budget, 2, &mut |bins| {
+            bin_bytes += bins.bytes();
+            if check_bins(bin_bytes).is_ok() {
+                features.push(bins);
+            }
+        })?;
+        check_bins(bin_bytes)?;
+        number_queries(&mut rows);
+        let binning = options.binning(features);
+        cache.begin(&binning)?;
+        for (partition, rows) in rows.iter().enumerate() {
+            interrupt::check()?;
+            let group = source.open_partition(partition)?;
+            cache.write(encode_partition(source, &group, rows, &binning)?.batch())?;
+        }
+        Ok((binning, rows))
+    }
+
+    /// Returns the bytes of the bins of all features, which are chosen with about `budget` bytes of memory and not kept.
+    pub(crate) fn bin_bytes(source: &LabelledData, options: &BinOptions, budget: u64) -> Result<u64> {
+        let mut bytes = 0;
+        Self::each_feature(source, options, budget, 0, &mut |bins| bytes += bins.bytes())?;
+        Ok(bytes)
+    }
+
+    /// Chooses the bins of all features in order, in batches of features that need about `budget` bytes of memory. Returns
+    /// labels and queries. `more_passes` is the number of passes over the data that follow.
+    fn each_feature(
+        source: &LabelledData,
+        options: &BinOptions,
+        budget: u64,
+        more_passes: u64,
+        take: &mut dyn FnMut(FeatureBins),
+    ) -> Result<Vec<LabelledRows>> {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
         let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A value count takes 8 bytes, and merging holds two copies of it.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
-        // The progress display counts one pass over the data for each batch of features that is read, one for reading
-        // the data again to encode it, and one each for summarising and encoding.
-        source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
-        let mut features = Vec::with_capacity(source.features());
-        let mut bin_bytes = 0;
+        // The progress display counts one pass over the data for each batch of features that is read, and one for
+        // summarising them.
+        source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 1 + more_passes);
         let mut rows: Vec<LabelledRows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
             let end = (start + at_a_time).min(source.features());
@@ -195,31 +210,21 @@ impl BinnedData {
                     rows.push(source.rows(partition, &group)?);
                 }
                 let kept = keep.places(source.first_row(partition), group.rows());
+                let of_partition = &rows[partition];
                 (start..end).into_par_iter().try_for_each(|feature| {
-                    let summary = ValueDistribution::of(&source.values(&group, feature)?, kept.as_deref());
+                    let mut values = source.values(&group, feature)?;
+                    options.of_feature(source, feature).normalise(&mut values, of_partition);
+                    let summary = ValueDistribution::of(&values, kept.as_deref());
                     summaries[feature - start].lock().expect("no holder of this lock panics").merge(summary);
                     Ok(())
                 })?;
             }
             for (feature, summary) in (start..).zip(summaries) {
                 let summary = summary.into_inner().expect("no holder of this lock panics");
-                let bins = options.of_feature(source, feature).bins(&summary);
-                bin_bytes += bins.bytes();
-                if check_bins(bin_bytes).is_ok() {
-                    features.push(bins);
-                }
+                take(options.of_feature(source, feature).bins(&summary));
             }
         }
-        check_bins(bin_bytes)?;
-        number_queries(&mut rows);
-        let binning = Binning { layout: options.layout(&features), features };
-        cache.begin(&binning)?;
-        for partition in 0..source.partitions() {
-            interrupt::check()?;
-            let group = source.open_partition(partition)?;
-            cache.write(encode_partition(source, &group, &binning)?.batch())?;
-        }
-        Ok((binning, rows))
+        Ok(rows)
     }
 
     /// Creates a dataset whose codes are in a cache.
@@ -238,7 +243,17 @@ impl BinnedData {
     }
 
     fn new(binning: Binning, rows: Vec<LabelledRows>, store: Store) -> Self {
-        BinnedData { binning: Arc::new(binning), rows, store: Arc::new(store) }
+        BinnedData { binning: Arc::new(binning), rows, store: Arc::new(store), spare: u64::MAX }
+    }
+
+    /// Sets the bytes that the memory limit leaves besides what training needs at least.
+    pub(crate) fn with_spare(self, spare: u64) -> Self {
+        BinnedData { spare, ..self }
+    }
+
+    /// Returns the bytes that the memory limit leaves besides what training needs at least.
+    pub(crate) fn spare(&self) -> u64 {
+        self.spare
     }
 
     /// Returns the same rows with other labels, each computed from the label of the row. The codes are shared.
@@ -251,6 +266,7 @@ impl BinnedData {
             binning: self.binning.clone(),
             rows: self.rows.iter().map(relabelled).collect(),
             store: self.store.clone(),
+            spare: self.spare,
         }
     }
 
@@ -306,24 +322,6 @@ fn bins_of(values: &[Vec<f32>], kept: &[Option<Vec<u32>>], options: &BinOptions)
     options.bins(&ValueDistribution::merge_all(summaries.collect()))
 }
 
-impl Binning {
-    pub(super) fn assemble_codes(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
-        let arrays = self.layout.groups.iter().map(|group| {
-            let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
-            assemble(group, rows, &self.features, take)
-        });
-        self.batch(arrays.collect(), rows)
-    }
-
-    fn batch(&self, groups: Vec<(ArrayRef, Vec<ArrayRef>)>, rows: usize) -> Codes {
-        let (mut arrays, columns): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = groups.into_iter().unzip();
-        arrays.extend(columns.into_iter().flatten());
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(schema(&self.layout), arrays, &options);
-        Codes::new(batch.expect("the arrays are those of the schema"))
-    }
-}
-
 /// Returns the error for training that must read single rows although a backend holds them.
 fn remote() -> Error {
     Error::usage(
@@ -335,26 +333,28 @@ fn remote() -> Error {
 pub(super) fn encode_partition(
     source: &LabelledData,
     group: &OpenPartition,
+    rows: &LabelledRows,
     binning: &Binning,
 ) -> Result<Codes> {
     let groups = binning.layout.groups.par_iter();
     let arrays = groups.map(|members| {
         let mut columns = Vec::with_capacity(members.features.len());
         for feature in &members.features {
-            let values = source.values(group, *feature as usize)?;
+            let mut values = source.values(group, *feature as usize)?;
             source.hash(group, *feature as usize, &values);
+            binning.normalise(source, *feature as usize, &mut values, rows);
             columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
         }
         let mut columns = columns.into_iter();
         let take = |_| columns.next().expect("there is one column per feature");
-        Ok(assemble(members, group.rows(), &binning.features, take))
+        Ok(assemble(members, group.rows(), binning, take))
     });
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
 }
 
 pub(super) fn open_all(source: &LabelledData) -> Result<(Vec<OpenPartition>, Vec<LabelledRows>)> {
     let opened = (0..source.partitions()).into_par_iter().map(|partition| {
-        let group = source.open_partition(partition)?;
+        let group = source.open_partition_on_disk(partition)?;
         let rows = source.rows(partition, &group)?;
         Ok((group, rows))
     });
@@ -397,7 +397,7 @@ impl BinnedData {
     ) -> Self {
         let summaries = columns.iter().map(|column| ValueDistribution::of(column, None));
         let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
-        let binning = Binning { layout: options.layout(&features), features };
+        let binning = options.binning(features);
         Self::of_binned_values(binning, columns, labels, partition_rows)
     }
 

@@ -5,6 +5,8 @@
 //! index of a bin, or an extra number for missing values; a *group* is a set of features that the histogram loop
 //! processes together.
 
+mod binning;
+mod by_query;
 mod cache;
 mod cuts;
 mod layout;
@@ -14,7 +16,10 @@ mod pairs;
 mod partition;
 mod summary;
 mod survey;
+#[cfg(test)]
+mod tests;
 
+pub use binning::{BinOptions, Binning};
 pub(crate) use cache::DescribedBins;
 pub(crate) use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
@@ -23,7 +28,7 @@ pub(crate) use layout::{
 };
 #[cfg(test)]
 pub(crate) use load::mixed_columns;
-pub use load::{BinOptions, BinnedData, Binning, read_rows};
+pub use load::{BinnedData, read_rows};
 pub use missing::MissingBranch;
 pub(crate) use missing::MissingSides;
 pub(crate) use partition::{Codes, FeatureCodes, GroupCodes};

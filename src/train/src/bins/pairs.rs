@@ -6,8 +6,9 @@
 //! number of other documents, which are sampled with random numbers keyed by seed, query and document. A query with few
 //! documents keeps all its pairs.
 
+use super::binning::BinOptions;
 use super::cuts::FeatureBins;
-use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
+use super::load::{BinnedData, code_feature, kept_places, open_all};
 use super::summary::ValueDistribution;
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
@@ -49,10 +50,14 @@ impl BinnedData {
             for group in &groups {
                 values.push(source.values(group, feature)?);
             }
-            let summaries =
-                values.iter().zip(&kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+            let normalised = options.of_feature(source, feature).normalised(&values, &documents);
+            let compared = normalised.as_ref().unwrap_or(&values);
+            let summaries = compared
+                .iter()
+                .zip(&kept)
+                .map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
             let fill = options.bins(&ValueDistribution::merge_all(summaries.collect())).fill;
-            let differences = values.iter().zip(&pairs);
+            let differences = compared.iter().zip(&pairs);
             let differences: Vec<Vec<f32>> =
                 differences.map(|(values, pairs)| differences_of(values, fill, pairs)).collect();
             let (bins, codes) = code_feature(&differences, &kept_pairs, options);
@@ -68,7 +73,7 @@ impl BinnedData {
             let mut codes = codes.into_iter();
             by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
         }
-        let binning = Binning { layout: options.layout(&features), features };
+        let binning = options.binning(features);
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions: Vec<_> =
             partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();

@@ -1,8 +1,9 @@
 //! Stores the codes (bin numbers) of one partition as Arrow arrays: one column per group of features, followed by an
 //! extra column for each feature of a dense or joint group. The kinds of groups are explained in `layout.rs`.
 
+use super::binning::Binning;
 use super::cuts::FeatureBins;
-use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, STRIDE};
+use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, RowSlot, STRIDE};
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
     UInt32Array,
@@ -51,6 +52,7 @@ pub enum GroupCodes<'a> {
 pub struct FeatureCodes<'a> {
     codes: GroupCodes<'a>,
     lane: usize,
+    slot: Option<RowSlot>,
     common: u32,
 }
 
@@ -60,7 +62,10 @@ impl FeatureCodes<'_> {
     pub fn code(&self, row: u32) -> u32 {
         let row = row as usize;
         match self.codes {
-            GroupCodes::Blocks { .. } => unreachable!("dense and joint features have their own columns"),
+            GroupCodes::Blocks { blocks, per_row } => match self.slot {
+                Some(slot) => code_in(&blocks[row * per_row..][..per_row], slot),
+                None => unreachable!("dense and joint features have columns or slots"),
+            },
             GroupCodes::Sparse { offsets, entries } => {
                 let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
                 let first = (self.lane * STRIDE) as u16;
@@ -83,6 +88,19 @@ impl FeatureCodes<'_> {
         match self.codes {
             GroupCodes::Bytes(codes) => Some(codes),
             _ => None,
+        }
+    }
+}
+
+/// Returns the code of a feature in a row of a dense or joint group.
+#[inline]
+fn code_in(row: &[[u8; LANES]], slot: RowSlot) -> u32 {
+    let (row, byte) = (row.as_flattened(), usize::from(slot.byte));
+    match slot.digit {
+        None => u32::from(row[byte]),
+        Some(digit) => {
+            let joint = u16::from_le_bytes([row[byte], row[byte + 1]]);
+            u32::from(joint / digit.unit % digit.radix)
         }
     }
 }
@@ -128,7 +146,8 @@ impl Codes {
 
     /// Returns the codes of one feature, for lookups by row.
     pub fn column(&self, place: FeaturePlace, bins: &FeatureBins) -> FeatureCodes<'_> {
-        FeatureCodes { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
+        let FeaturePlace { lane, slot, .. } = place;
+        FeatureCodes { codes: self.group(place.column), lane, slot, common: bins.common_code }
     }
 }
 
@@ -195,25 +214,26 @@ impl CodeColumn {
     }
 }
 
-/// Assembles the columns of a group. Returns the group's own column and, if the group is dense or joint, an extra
-/// column for each feature. `take` returns the codes of a feature.
+/// Assembles the columns of a group. Returns the group's own column and, if the group is dense or joint and the layout
+/// has extra columns, one for each feature. `take` returns the codes of a feature.
 pub(super) fn assemble(
     group: &Group,
     rows: usize,
-    features: &[FeatureBins],
+    binning: &Binning,
     mut take: impl FnMut(u32) -> CodeColumn,
 ) -> (ArrayRef, Vec<ArrayRef>) {
     let mut columns: Vec<CodeColumn> = group.features.iter().map(|feature| take(*feature)).collect();
+    let features = &binning.features;
+    let extra = |columns: Vec<CodeColumn>| match binning.layout.columns.is_empty() {
+        true => Vec::new(),
+        false => columns.into_iter().map(CodeColumn::into_array).collect(),
+    };
     match group.kind {
-        GroupKind::Dense => {
-            let rows = interleave(&columns, rows, group.blocks() * LANES);
-            (rows, columns.into_iter().map(CodeColumn::into_array).collect())
-        }
+        GroupKind::Dense => (interleave(&columns, rows, group.blocks() * LANES), extra(columns)),
         GroupKind::Joint => {
             let codes: Vec<usize> =
                 group.features.iter().map(|feature| features[*feature as usize].codes()).collect();
-            let rows = join(&columns, &codes, group, rows);
-            (rows, columns.into_iter().map(CodeColumn::into_array).collect())
+            (join(&columns, &codes, group, rows), extra(columns))
         }
         GroupKind::Sparse => {
             let common: Vec<u8> =
@@ -306,15 +326,12 @@ mod tests {
         ) {
             let features: Vec<FeatureBins> = values.iter()
                 .map(|column| FeatureBins::equal_depth(&ValueDistribution::of(column, None), MissingPolicy::Learned, 20)).collect();
-            for layout in [BinLayout::grouped(&features), BinLayout::columns(&features)] {
-                let (mut columns, own): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = layout.groups.iter().map(|group| {
-                    assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))
-                }).unzip();
-                columns.extend(own.into_iter().flatten());
-                let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(50));
-                let batch = RecordBatch::try_new_with_options(schema(&layout), columns, &options).unwrap();
-                let codes = Codes::new(batch);
-                for (feature, place) in layout.places.iter().enumerate() {
+            let grouped = BinLayout::grouped(&features);
+            for layout in [grouped.clone().compact(&features), grouped, BinLayout::columns(&features)] {
+                let binning = Binning { layout, features: features.clone(), by_query: false };
+                let encoded = values.iter().zip(&features).map(|(values, bins)| Some(CodeColumn::encode(bins, values)));
+                let codes = binning.assemble_codes(encoded.collect(), 50);
+                for (feature, place) in binning.layout.places.iter().enumerate() {
                     let Some(place) = place else {
                         prop_assert!(features[feature].is_constant());
                         continue;

@@ -1,9 +1,11 @@
 //! Bins data on a cluster. An executor reads some of the partitions. It summarises their features for the driver, and
 //! later encodes their values with the bins that the driver chose.
 
-use super::load::{BinOptions, BinnedData, Binning, encode_partition};
+use super::binning::{BinOptions, Binning};
+use super::load::{BinnedData, encode_partition};
 use super::summary::ValueDistribution;
 use planetree_base::error::Result;
+use planetree_base::wire::malformed;
 use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -27,23 +29,29 @@ pub(crate) fn survey(
     options: &BinOptions,
 ) -> Result<Surveyed> {
     let keep = options.keep(source.row_count());
-    let opened = partitions.par_iter().map(|partition| source.open_partition(*partition));
+    let opened = partitions.par_iter().map(|partition| source.open_partition_on_disk(*partition));
     let opened: Vec<OpenPartition> = opened.collect::<Result<_>>()?;
     let kept = partitions.par_iter().zip(&opened);
     let kept: Vec<Option<Vec<u32>>> =
         kept.map(|(partition, group)| keep.places(source.first_row(*partition), group.rows())).collect();
-    let summaries = features.into_par_iter().map(|feature| {
-        let of = |(group, kept): (&OpenPartition, &Option<Vec<u32>>)| {
-            Ok(ValueDistribution::of(&source.values(group, feature)?, kept.as_deref()))
-        };
-        Ok(ValueDistribution::merge_all(opened.iter().zip(&kept).map(of).collect::<Result<_>>()?))
-    });
-    let summaries = summaries.collect::<Result<_>>()?;
-    let rows = match wants_rows {
+    let rows = match wants_rows || options.by_query {
         true => rows_of(source, partitions, &opened)?,
         false => Vec::new(),
     };
-    Ok(Surveyed { rows, summaries })
+    let summaries = features.into_par_iter().map(|feature| {
+        let options = options.of_feature(source, feature);
+        let of = |(number, (group, kept)): (usize, (&OpenPartition, &Option<Vec<u32>>))| {
+            let mut values = source.values(group, feature)?;
+            if let Some(rows) = rows.get(number) {
+                options.normalise(&mut values, rows);
+            }
+            Ok(ValueDistribution::of(&values, kept.as_deref()))
+        };
+        let summaries = opened.iter().zip(&kept).enumerate().map(of);
+        Ok(ValueDistribution::merge_all(summaries.collect::<Result<_>>()?))
+    });
+    let summaries = summaries.collect::<Result<_>>()?;
+    Ok(Surveyed { rows: if wants_rows { rows } else { Vec::new() }, summaries })
 }
 
 /// Returns the labels and queries of opened partitions.
@@ -65,7 +73,9 @@ impl BinnedData {
         let coded = partitions.par_iter().map(|partition| {
             let group = source.open_partition(*partition)?;
             let rows = rows_of(source, &[*partition], std::slice::from_ref(&group))?;
-            Ok((rows, encode_partition(source, &group, &binning)?))
+            let [of_group] = rows.as_slice() else { return Err(malformed()) };
+            let codes = encode_partition(source, &group, of_group, &binning)?;
+            Ok((rows, codes))
         });
         let (rows, codes): (Vec<Vec<LabelledRows>>, Vec<_>) =
             coded.collect::<Result<Vec<_>>>()?.into_iter().unzip();

@@ -13,9 +13,9 @@ pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::Worke
 use crate::bins::MissingSides;
 use crate::config::{BoostCandidates, BoostSettings, CostParameters, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
-    BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput, Observer,
-    PartSettings, PartUpdate, Scores, SplitCosts, StageContext, StartScores, TrainRequest, TreeStart,
-    diverged_on, misfit, no_split,
+    BackendCell, BoostWorker, DataSize, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput,
+    Observer, PartSettings, PartUpdate, Scores, SplitCosts, StageContext, StartScores, TrainRequest,
+    TreeStart, diverged_on, misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, Divisor, ExactSplits, FeatureChoice, GrowContext, KeptHistograms,
@@ -60,6 +60,16 @@ impl PartSettings for BoostSettings {
 
     fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64 {
         members * prepare::bytes_per_row(request, self)
+    }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        /// Bytes of a cell of a histogram.
+        const CELL: u64 = 24;
+        // Each thread adds up the rows of a node on its own.
+        match self.learner.candidates {
+            BoostCandidates::Static { max_bin } => size.threads * size.features * u64::from(max_bin) * CELL,
+            BoostCandidates::Streaming(_) | BoostCandidates::Exact => 0,
+        }
     }
 
     fn logs_error(&self, request: &TrainRequest) -> bool {
@@ -133,7 +143,8 @@ impl<'a, C: BackendCell> BoostLearner<'a, C> {
         let rules = split_rules(parameters, traits.residuals, scale);
         let penalties = self.costs.as_ref().map(SplitCosts::penalties);
         let (histogram_bytes, penalties) = (self.histogram_bytes, penalties.as_deref());
-        let context = GrowContext { data, rules, choice: &choice, histogram_bytes, penalties };
+        let monotone = parameters.learner.tree.monotone.in_order();
+        let context = GrowContext { data, rules, choice: &choice, histogram_bytes, penalties, monotone };
         let limits = limits(parameters);
         let in_units = traits.values_in_units(parameters, &scale);
         let carries =

@@ -5,8 +5,8 @@ use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::BinnedData;
 use crate::config::{BaseScore, BoostCandidates, BoostSettings, ObjectiveParameters};
 use crate::driver::{
-    BackendCell, BoostWorker, CoupledClass, MemberInput, Metrics, Observer, RemotePart, RemoteStart, Scores,
-    StageContext, StartScores, TrainRequest, TrainingStart, ValidationSet, mean_of,
+    BackendCell, BoostWorker, CoupledClass, MemberInput, Metrics, Observer, RemotePart, RemoteScores,
+    RemoteStart, Scores, StageContext, StartScores, TrainRequest, TrainingStart, ValidationSet, mean_of,
 };
 use crate::objective::{Objective, softmax_class};
 use crate::tree::Scale;
@@ -37,7 +37,7 @@ pub(super) fn bytes_per_row(request: &TrainRequest, parameters: &BoostSettings) 
 pub(super) struct PreparedBoosting {
     pub data: Arc<BinnedData>,
     /// Scores and gradients before any tree of a checkpoint is replayed, until a worker takes them.
-    state: Option<PreparedRows>,
+    state: Option<BoostRows>,
     /// The grade up to which labels are 1, if they are those of a class.
     at_most: Option<i32>,
     /// The class, if the part is coupled with others by a softmax.
@@ -49,7 +49,7 @@ pub(super) struct PreparedBoosting {
 }
 
 /// The rows of a boosted part before its first round.
-enum PreparedRows {
+enum BoostRows {
     /// The rows are in this process.
     Here(WorkerState),
     /// A backend holds the rows, and computes their scores.
@@ -115,12 +115,15 @@ pub(super) fn prepare(
         usual: mean_of(&data.rows, |label| (f64::from(label) - start.base_score).abs() as f32),
     };
     let state = match (given_training, &request.backend) {
-        (Some(TrainingStart::Remote(model)), _) => PreparedRows::Remote(RemoteStart::Model(model)),
-        (None, Some(_)) => PreparedRows::Remote(match start.base_feature {
+        (Some(TrainingStart::Remote(scores)), _) => BoostRows::Remote(RemoteStart::Scores(scores)),
+        (None, Some(_)) => BoostRows::Remote(match start.base_feature {
             None => RemoteStart::Constant(start.base_score),
-            Some(_) => RemoteStart::Model(Box::new(without_trees(context, &start))),
+            Some(_) => RemoteStart::Scores(RemoteScores {
+                model: Some(Box::new(without_trees(context, &start))),
+                given: None,
+            }),
         }),
-        (given, _) => PreparedRows::Here(WorkerState {
+        (given, _) => BoostRows::Here(WorkerState {
             scores: match given {
                 Some(TrainingStart::Here(scores)) => scores,
                 _ => base_scores(context, &context.sources.source, &start, &data.rows)?,
@@ -147,10 +150,10 @@ impl PreparedBoosting {
     ) -> Result<Box<dyn BoostWorker<C>>> {
         let (data, at_most, coupled) = (&self.data, self.at_most, self.coupled.as_ref());
         match (self.state.take(), &request.backend) {
-            (Some(PreparedRows::Here(state)), _) => {
+            (Some(BoostRows::Here(state)), _) => {
                 Ok(Box::new(LocalWorker::new(parameters, data.clone(), state)))
             }
-            (Some(PreparedRows::Remote(start)), Some(backend)) => {
+            (Some(BoostRows::Remote(start)), Some(backend)) => {
                 C::worker(&**backend, &RemotePart { parameters, data, at_most, coupled, start })
             }
             _ => Err(Error::bug("boost", "a worker without rows")),
@@ -204,7 +207,10 @@ fn start_ensemble(
         true => (0.0, None),
         false => base_score(parameters, &context.sources.source, &input.data, objective)?,
     };
-    Ok(TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() })
+    Ok(TreeEnsemble {
+        normalisation: parameters.learner.tree.applied_normalisation(),
+        ..TreeEnsemble::new(Combine::Sum, base_score, base_feature, Vec::new())
+    })
 }
 
 /// Returns the initial score, and the index of the feature that is added to it, if there is one.
@@ -276,8 +282,7 @@ fn base_scores(
 
 /// Returns a model of an ensemble before its first tree.
 fn without_trees(context: &StageContext<'_>, start: &TreeEnsemble) -> Model {
-    let TreeEnsemble { combine, base_score, base_feature, .. } = *start;
-    let bare = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
+    let bare = TreeEnsemble { trees: Vec::new(), ..*start };
     Model {
         intercept: 0.0,
         parts: vec![Part::trees(bare)],

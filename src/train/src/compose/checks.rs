@@ -206,18 +206,12 @@ fn check_costs(request: &TrainRequest) -> Result<()> {
         }
         Some(parameters) => match &parameters.forest().map(|forest| &forest.criterion) {
             Some(criterion) if criterion.listwise().is_some() => "listwise trees do not know costs",
-            Some(_)
-                if request.backend.is_some()
-                    && parameters.tree().is_some_and(|tree| tree.costs.lambda() > 0.0) =>
-            {
-                "forests on a cluster do not know which features other trees use"
-            }
             _ => return Ok(()),
         },
     };
     Err(Error::usage(
         format_args!("--costs: {problem}"),
-        "train one boosted ensemble, or one forest with criterion=variance, entropy or gini without --cluster",
+        "train one boosted ensemble, or one forest with criterion=variance, entropy or gini",
     ))
 }
 

@@ -61,14 +61,14 @@ impl Grades {
             if f64::from(grade) != f64::from(*label) {
                 return Err((
                     format!("the label {label} is not a whole number"),
-                    "convert with whole numbers as labels, or set target=labels".to_owned(),
+                    "map the labels to whole numbers with label_map, or set target=labels".to_owned(),
                 ));
             }
             grades.insert(grade);
             if grades.len() > MOST_GRADES {
                 return Err((
                     format!("there are more than {MOST_GRADES} different labels"),
-                    "convert with fewer grades, or set target=labels".to_owned(),
+                    "map the labels to fewer grades with label_map, or set target=labels".to_owned(),
                 ));
             }
         }

@@ -113,14 +113,19 @@ impl PlannedMembers {
 
 impl MemberPlan {
     /// Returns the parameters of this member in a stage. Run 1 has the seed of the stage; the seeds of the others are
-    /// derived from it.
+    /// derived from it. Where the score falls when the probability of a class rises, monotone constraints of the class are
+    /// the opposite ones.
     pub(super) fn parameters(&self, stage: &Parameters) -> Parameters {
         let seed = match self.run {
             1 => stage.seed,
             // 53 bits, so that the seed is a whole number for every program that reads the configuration.
             run => Stream::new(&[stage.seed, OF_RUNS, u64::from(run)]).bits() >> 11,
         };
-        Parameters { seed, ..stage.clone() }
+        let parameters = Parameters { seed, ..stage.clone() };
+        match stage.tree().map(|tree| &tree.monotone).filter(|_| self.class.is_some() && self.weight < 0.0) {
+            Some(monotone) => parameters.with_monotone(monotone.reversed()),
+            None => parameters,
+        }
     }
 
     /// Returns the configuration with which this member's part of a stage can be trained by itself. The classes of a

@@ -6,13 +6,15 @@
 //! together.
 //!
 //! `members.rs` lists the members, `grades.rs` finds the classes and their weights, `stage_bins.rs` has the data of a stage,
-//! `stage.rs` runs it, `start.rs` computes the scores that it starts from, and `class_weights.rs` fits the weights of classes.
+//! `stage.rs` runs it, `start.rs` computes the scores that it starts from, `monotone.rs` assigns monotone constraints to
+//! features, and `class_weights.rs` fits the weights of classes.
 
 mod checks;
 mod class_weights;
 mod grades;
 mod learners;
 mod members;
+mod monotone;
 mod stage;
 mod stage_bins;
 mod start;
@@ -35,7 +37,9 @@ pub(crate) fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Resu
     checks::check(request)?;
     let features = start::start_features(request);
     let mut sources = open_sources(request, features.as_deref(), observer)?;
+    start::note_unused_features(request, &sources.source, observer);
     checks::check_start_scores(request, &sources)?;
+    monotone::check(request, &sources.source)?;
     let members = PlannedMembers::of(&request.plan, &sources.source)?;
     let mut training = Training::open(
         request,

@@ -3,12 +3,13 @@
 
 use super::learners::settings_of;
 use super::members::{MemberPlan, PlannedMembers};
+use super::monotone;
 use super::stage_bins::StageBins;
 use super::start::{self, StartParts};
 use crate::config::{LeastSquaresData, Parameters, Target};
 use crate::driver::{
-    ClassFit, Combination, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer, Scores,
-    SharedValues, SoftmaxGroup, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
+    ClassFit, Combination, LearnerOutputs, Member, MemberInput, Members, Metrics, Observer, RemoteScores,
+    Scores, SharedValues, SoftmaxGroup, Sources, Stage, StageContext, StartScores, TrainRequest, Training,
     TrainingRows, TrainingStart, ValidationData,
 };
 use planetree_base::error::{Error, Result};
@@ -37,7 +38,7 @@ impl StageRun<'_> {
     ) -> Result<Vec<LearnerOutputs>> {
         let features = training.model().features.clone();
         let context = self.context(&features, &self.binned.validation);
-        let inputs = self.inputs();
+        let inputs = self.inputs()?;
         if let Some(backend) = &self.request.backend {
             backend.begin_stage(self.parameters, &self.binned.data);
         }
@@ -138,15 +139,18 @@ impl StageRun<'_> {
     }
 
     /// Returns what each member is trained on, without scores to start from.
-    fn inputs(&self) -> Vec<MemberInput> {
-        let input = |(number, member): (usize, &MemberPlan)| MemberInput {
-            number,
-            settings: settings_of(&member.parameters(self.parameters)),
-            data: self.binned.of(member).clone(),
-            at_most: member.class.map(|class| class.at_most).or(at_most(&self.request.plan.target)),
-            coupled: self.members.coupled(number),
-            extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
-            out_of_bag: self.request.out_of_bag,
+    fn inputs(&self) -> Result<Vec<MemberInput>> {
+        let input = |(number, member): (usize, &MemberPlan)| {
+            let parameters = monotone::in_order(member.parameters(self.parameters), &self.sources.source)?;
+            Ok(MemberInput {
+                number,
+                settings: settings_of(&parameters),
+                data: self.binned.of(member).clone(),
+                at_most: member.class.map(|class| class.at_most).or(at_most(&self.request.plan.target)),
+                coupled: self.members.coupled(number),
+                extended: start::extended(self.request).filter(|_| self.number == 1).cloned(),
+                out_of_bag: self.request.out_of_bag,
+            })
         };
         self.members.all.iter().enumerate().map(input).collect()
     }
@@ -176,7 +180,10 @@ impl StageRun<'_> {
                     let given = given.map(|given| &given.training[..]);
                     TrainingStart::Here(Scores::given(rows, &start.scores(member, values, given)))
                 }
-                (None, None) if !is_here => TrainingStart::Remote(Box::new(start.model_of(member))),
+                (None, None) if !is_here => TrainingStart::Remote(RemoteScores {
+                    model: start.model_of(member).map(Box::new),
+                    given: given.map(|given| given.training.clone()),
+                }),
                 (None, None) => return Err(Error::bug("compose", "a member has no scores to start from")),
             };
             let of_set = |(number, (values, set)): (usize, (&Vec<Vec<f64>>, &Arc<ValidationData>))| {
@@ -216,7 +223,7 @@ impl StageRun<'_> {
         let context = self.context(features, &[]);
         let mut all = Vec::new();
         let mut seen = 0;
-        for (member, mut input) in self.members.all.iter().zip(self.inputs()) {
+        for (member, mut input) in self.members.all.iter().zip(self.inputs()?) {
             let Some(part) = finished.iter().find(|part| member.is_of(part)) else { continue };
             input.out_of_bag = true;
             let (_, mut learner) = input.settings.learner(&context, &input, None, &mut crate::Silent)?;

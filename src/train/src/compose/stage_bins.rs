@@ -5,7 +5,8 @@ use super::members::{MemberPlan, PlannedMembers};
 use crate::bins::BinnedData;
 use crate::config::{Parameters, Target};
 use crate::driver::{
-    BinKey, CoupledClass, Observer, RowBytes, Sources, TrainRequest, ValidationData, check_labels,
+    BinKey, CoupledClass, DataSize, LearnerBytes, Observer, Sources, TrainRequest, ValidationData,
+    check_labels,
 };
 use planetree_base::error::Result;
 use planetree_metric::Metric;
@@ -31,8 +32,8 @@ impl StageBins {
         sources: &mut Sources,
         observer: &mut dyn Observer,
     ) -> Result<Self> {
-        let row_bytes = row_bytes(request, members);
-        let data = sources.bin(request, parameters, row_bytes, observer)?;
+        let learner = learner_bytes(request, members, &DataSize::of(&sources.source));
+        let data = sources.bin(request, parameters, learner, observer)?;
         let validation = sources.load_validation(request, parameters, &data, observer)?;
         let data = match request.plan.target {
             Target::AtMost(_) => data.with_labels(|label| request.plan.target.label(label)),
@@ -63,11 +64,22 @@ impl StageBins {
     }
 }
 
-/// Returns the memory per row of the stage that needs most of it.
-fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
+/// Returns the size of the rows that a stage is trained on: documents, or pairs of them.
+fn trained_size(stage: &Parameters, size: &DataSize) -> DataSize {
+    match BinKey::of(stage).pairs {
+        Some((pairs, _)) => DataSize { rows: size.rows.saturating_mul(u64::from(pairs)), ..*size },
+        None => *size,
+    }
+}
+
+/// Returns the memory of the stage that needs most of it, with what all stages keep.
+fn learner_bytes(request: &TrainRequest, members: &PlannedMembers, size: &DataSize) -> LearnerBytes {
     let count = members.all.len() as u64;
     let of_stage = |stage: &Parameters| settings_of(stage).bytes_per_row(request, count);
     let most = request.plan.stages.iter().map(of_stage).max().unwrap_or(0);
+    let stages = || request.plan.stages.iter().map(|stage| (settings_of(stage), trained_size(stage, size)));
+    let working = stages().map(|(settings, size)| settings.working_bytes(request, &size)).max().unwrap_or(0);
+    let kept: u64 = stages().map(|(settings, size)| settings.kept_bytes(request, &size)).sum();
     /// Label and bounds of queries, which every class has of its own.
     const CLASS_BYTES: u64 = 8;
     // The combined score, while it is evaluated.
@@ -76,7 +88,8 @@ fn row_bytes(request: &TrainRequest, members: &PlannedMembers) -> RowBytes {
     let has_model = request.start.is_some() || request.plan.stages.len() > 1;
     let has_given = request.start_scores.is_some();
     let start = 8 * (u64::from(has_model || has_given) + u64::from(has_given));
-    RowBytes {
+    LearnerBytes {
+        working: working.saturating_add(kept.saturating_mul(count)),
         training: most
             + CLASS_BYTES * (members.classes().count() + members.coupled_classes().count()) as u64
             + combined

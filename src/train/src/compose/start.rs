@@ -1,25 +1,51 @@
 //! The scores that a stage starts from.
 
 use super::members::MemberPlan;
-use crate::driver::TrainRequest;
+use crate::driver::{Observer, TrainRequest};
 use planetree_base::error::Result;
-use planetree_data::dataset::KnownFeature;
+use planetree_base::size::counted;
+use planetree_data::dataset::{KnownFeature, first_few};
 use planetree_data::source::LabelledData;
 use planetree_model::model::{
     ClassBounds, Combine, Model, ModelFeature, Origin, Part, PartGroup, TreeEnsemble,
 };
 use planetree_model::predict::{known_features, part_values, scores_of};
+use std::collections::HashSet;
 
 /// Returns the features of the start model, which select and order those of the data. `None` without a start model.
 pub(super) fn start_features(request: &TrainRequest) -> Option<Vec<KnownFeature>> {
     request.start.as_ref().map(|start| known_features(start, None))
 }
 
+/// Tells the user which features of the training data are not used because the start model does not have them.
+pub(super) fn note_unused_features(
+    request: &TrainRequest,
+    source: &LabelledData,
+    observer: &mut dyn Observer,
+) {
+    if request.start.is_none() {
+        return;
+    }
+    let mut seen: HashSet<&String> = source.names().iter().collect();
+    let of_data = source.manifests().flat_map(|manifest| &manifest.features);
+    let unused: Vec<String> = of_data.filter(|name| seen.insert(name)).cloned().collect();
+    if !unused.is_empty() {
+        observer.note(&format!(
+            "the start model does not have {} of the data, which are not used: {}",
+            counted(unused.len() as u64, "feature", "features"),
+            first_few(&unused)
+        ));
+    }
+}
+
 /// Returns the ensemble of the start model that new trees are appended to: that of a boosted model, if a single part is
-/// boosted. Otherwise, the new parts are added to those of the start model.
+/// boosted on features that are normalised in the same way. Otherwise, the new parts are added to those of the start model.
 pub(super) fn extended(request: &TrainRequest) -> Option<&TreeEnsemble> {
-    request.plan.only()?.boost()?;
-    request.start.as_ref()?.only_trees().filter(|ensemble| ensemble.combine == Combine::Sum)
+    let normalisation = request.plan.only()?.boost()?.tree.applied_normalisation();
+    let fits = |ensemble: &&TreeEnsemble| {
+        ensemble.combine == Combine::Sum && ensemble.normalisation == normalisation
+    };
+    request.start.as_ref()?.only_trees().filter(fits)
 }
 
 /// Returns the parts of a start model as those of a new model. Each keeps the configuration it was trained with.
@@ -104,8 +130,8 @@ impl StartParts {
         scores
     }
 
-    /// Returns the model with these scores of a member, without given ones.
-    pub(super) fn model_of(&self, member: &MemberPlan) -> Model {
+    /// Returns the model with these scores of a member, without given ones. `None` if all of them are 0.
+    pub(super) fn model_of(&self, member: &MemberPlan) -> Option<Model> {
         let parts = self.model.parts.iter().enumerate().filter_map(|(number, part)| {
             let weight = self.weight(member, number, part)?;
             Some(Part { weight, ..part.clone() })
@@ -114,7 +140,9 @@ impl StartParts {
             Some(start) => (start.intercept, start.parts.clone(), start.groups.clone()),
             None => (self.intercept, Vec::new(), Vec::new()),
         };
-        scoring_model(intercept, start.into_iter().chain(parts).collect(), groups, &self.model.features)
+        let parts: Vec<Part> = start.into_iter().chain(parts).collect();
+        let is_zero = parts.is_empty() && intercept == 0.0;
+        (!is_zero).then(|| scoring_model(intercept, parts, groups, &self.model.features))
     }
 
     /// Returns the weight of a part in the scores of a member; `None` if it is the part of another member.

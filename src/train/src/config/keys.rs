@@ -25,6 +25,8 @@ pub struct Key {
     /// Whether configurations leave out the default value. It is set for parameters that earlier versions did not have,
     /// so that the configuration of a training that does not use them keeps its text.
     pub omits_default: bool,
+    /// Whether configurations may give the value as a table of names and values.
+    pub accepts_table: bool,
     /// One line of help.
     pub help: &'static str,
 }
@@ -194,6 +196,7 @@ impl Key {
         default: "",
         neutral: None,
         omits_default: false,
+        accepts_table: false,
         help: "",
     };
 

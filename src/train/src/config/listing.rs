@@ -32,6 +32,8 @@ pub enum ListedKind {
     Word(Vec<&'static str>),
     /// A value with a syntax of its own.
     Text,
+    /// Integers in the order of the features, or by name.
+    Table,
 }
 
 /// Returns all parameters of a training, in the order in which they are printed. Keys of other tools that are accepted
@@ -44,6 +46,7 @@ pub fn listed_parameters() -> Vec<ListedParameter> {
             KeyKind::Flag { .. } => ListedKind::Flag,
             KeyKind::Word { words, .. } => ListedKind::Word(words()),
             KeyKind::Learner => ListedKind::Word(LEARNERS.iter().map(|learner| learner.name).collect()),
+            KeyKind::Custom { .. } if key.accepts_table => ListedKind::Table,
             KeyKind::Metric { .. } | KeyKind::Custom { .. } => ListedKind::Text,
             KeyKind::Agreed { .. } => return None,
         };
@@ -69,6 +72,7 @@ mod tests {
         assert_eq!(kind("learning_rate"), Some(ListedKind::Real));
         assert_eq!(kind("bootstrap"), Some(ListedKind::Flag));
         assert_eq!(kind("metric"), Some(ListedKind::Text));
+        assert_eq!(kind("monotone_constraints"), Some(ListedKind::Table));
         assert_eq!(kind("runs"), Some(ListedKind::Text));
         assert!(matches!(kind("objective"), Some(ListedKind::Word(words)) if words.contains(&"lambdarank")));
         let mut names: Vec<&str> = all.iter().map(|one| one.name).collect();

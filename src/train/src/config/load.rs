@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
 /// The parameters that apply to all stages if they are set outside of a stage. All others must name their stage.
-const SHARED: [&str; 5] = ["seed", "missing", "metric", "convention", "label_map"];
+const SHARED: [&str; 6] = ["seed", "missing", "metric", "convention", "label_map", "monotone_constraints"];
 
 /// Loads a training plan from a preset, then a TOML file, then `key=value` arguments; later sources
 /// override earlier ones. The file may name the preset; the argument `preset` takes precedence.
@@ -38,7 +38,7 @@ pub fn load_with(
         (None, Some(other)) => TrainPreset::named(&other.text).map_err(|error| at(&other.place, &error))?,
         (name, _) => TrainPreset::named(name.unwrap_or(presets::DEFAULT))?,
     };
-    let sources = Sources {
+    let sources = SettingSources {
         preset_name: preset.name,
         is_named,
         preset: preset.document()?,
@@ -51,7 +51,7 @@ pub fn load_with(
 
 /// Loads a plan from the text of a configuration, without a preset.
 pub(super) fn plan_of_text(name: &str, text: &str) -> Result<TrainingPlan> {
-    let sources = Sources {
+    let sources = SettingSources {
         preset_name: name,
         is_named: false,
         preset: ConfigDocument::default(),
@@ -70,7 +70,7 @@ fn read_file(location: &Location) -> Result<ConfigDocument> {
 }
 
 /// All sources of settings.
-struct Sources<'a> {
+struct SettingSources<'a> {
     preset_name: &'a str,
     /// Whether the user named the preset.
     is_named: bool,
@@ -80,7 +80,7 @@ struct Sources<'a> {
     choices: Vec<Setting>,
 }
 
-impl Sources<'_> {
+impl SettingSources<'_> {
     fn plan(self) -> Result<TrainingPlan> {
         let mut raw = RawPlan::default();
         for setting in self.preset.plan.iter().chain(&self.file.plan).chain(&self.command.plan) {

@@ -2,7 +2,7 @@
 //! has cannot be expressed.
 
 use super::learners::LearnerParameters;
-use super::sections::MissingPolicy;
+use super::sections::{MissingPolicy, MonotoneConstraints};
 use super::{BoostParameters, ForestParameters, TreeParameters, raw, settings, source};
 use planetree_base::error::{Error, Result};
 use planetree_data::LabelMap;
@@ -65,7 +65,7 @@ impl Parameters {
         let raw = raw::RawParameters::of(self);
         for key in raw.learner.recorded() {
             if let Some(value) = key.print(&raw)
-                && !key.is_omitted(&value)
+                && !(raw.learner.omits_default(key) && key.is_default(&value))
             {
                 let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
             }
@@ -94,6 +94,16 @@ impl Parameters {
             LearnerParameters::Forest(forest) => Some(forest),
             _ => None,
         }
+    }
+
+    /// Returns the same parameters with other monotone constraints. Learners that grow no trees have none.
+    pub(crate) fn with_monotone(mut self, monotone: MonotoneConstraints) -> Self {
+        match &mut self.learner {
+            LearnerParameters::Boost(boost) => boost.tree.monotone = monotone,
+            LearnerParameters::Forest(forest) => forest.tree.monotone = monotone,
+            _ => {}
+        }
+        self
     }
 
     /// Returns the parameters for growing a tree; `None` if the learner grows no trees.

@@ -1,7 +1,7 @@
 //! Training plans: models that are trained in stages, averaged over several runs, or made of one part per class.
 
 use super::plan_keys::PLAN_KEYS;
-use super::{BaseScore, CostParameters, LearnerParameters, Parameters};
+use super::{BaseScore, CostParameters, LearnerParameters, MonotoneConstraints, Parameters};
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Metric};
 use std::fmt::Write;
@@ -206,6 +206,12 @@ impl TrainingPlan {
                     "set label_map once, for all stages",
                 );
             }
+            if monotone_of(stage) != monotone_of(first) {
+                return refuse(
+                    "all stages must have the same monotone_constraints, because their scores are added up",
+                    "set monotone_constraints once, for all stages",
+                );
+            }
             if stage.convention != first.convention {
                 return refuse(
                     "all stages must have the same convention",
@@ -260,6 +266,18 @@ impl TrainingPlan {
         match self.target {
             Target::Labels => return Ok(()),
             Target::Classes(_) => return self.check_softmax(),
+            Target::Ordinal(OrdinalTarget { weights: ClassWeights::LeastSquares(data), .. })
+                if self.stages.iter().any(|stage| monotone_of(stage).is_some()) =>
+            {
+                return Err(Error::usage(
+                    format_args!(
+                        "class_weights = {}: the signs of the weights, which decide in which direction the trees of a class \
+                         are constrained, are known only after training",
+                        data.name()
+                    ),
+                    "set class_weights=scores, or remove monotone_constraints",
+                ));
+            }
             Target::AtMost(_) | Target::Ordinal(_) => {}
         }
         for (number, stage) in (1..).zip(&self.stages) {
@@ -287,6 +305,11 @@ impl TrainingPlan {
         };
         Err(Error::usage(format_args!("{}: {problem}", self.target.setting()), remedy))
     }
+}
+
+/// Returns the monotone constraints of a stage, if it has any.
+fn monotone_of(stage: &Parameters) -> Option<&MonotoneConstraints> {
+    stage.tree().map(|tree| &tree.monotone).filter(|monotone| !monotone.are_none())
 }
 
 impl Target {

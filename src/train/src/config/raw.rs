@@ -25,7 +25,7 @@ pub struct RawParameters {
     pub forest: RawForest,
     /// Parameters of listwise trees.
     pub listwise: RawListwise,
-    /// How linear models and nets normalise features.
+    /// How features are normalised.
     pub normalisation: FeatureNormalisation,
     /// Shrinkage factor of trees, or size of the steps of nets.
     pub learning_rate: f64,

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub struct TrainSettings {
     given: BTreeMap<&'static str, Setting>,
+    /// The values of the preset.
+    of_preset: BTreeMap<&'static str, String>,
 }
 
 impl TrainSettings {
@@ -38,6 +40,8 @@ impl TrainSettings {
         if said.contains_key("bagging_fraction") && !said.contains_key("queries_per_tree") {
             self.given.remove("queries_per_tree");
         }
+        let of_preset = said.iter().filter(|(_, setting)| !setting.chosen);
+        self.of_preset.extend(of_preset.map(|(name, setting)| (*name, setting.text.clone())));
         self.given.extend(said);
         Ok(())
     }
@@ -49,7 +53,7 @@ impl TrainSettings {
             match self.given.get(key.name) {
                 Some(setting) => key
                     .read(&setting.written, &setting.text, &mut raw)
-                    .map_err(|fault| setting.fault(fault))?,
+                    .map_err(|fault| setting.fault(self.with_value_of_preset(key, fault)))?,
                 None if key.default.is_empty() => {}
                 None => key.read(key.name, key.default, &mut raw).map_err(|fault| {
                     Error::usage(format_args!("{}, by default: {}", key.name, fault.problem), fault.remedy)
@@ -59,7 +63,20 @@ impl TrainSettings {
         self.check_learner(&mut raw)?;
         self.check_learner_objective(&mut raw)?;
         SECTIONS.iter().try_for_each(|section| (section.check)(self, &mut raw))?;
+        if let Some((problem, remedy)) = raw.shared.convention.repeated(&raw.shared.metrics) {
+            return Err(self.fault("metric", &problem, &remedy));
+        }
         Ok(raw.into_parameters())
+    }
+
+    /// Names the value of the preset in place of the default that it replaces.
+    fn with_value_of_preset(&self, key: &Key, fault: ValueError) -> ValueError {
+        match self.of_preset.get(key.name).filter(|value| *value != key.default) {
+            Some(value) if fault.remedy == key.default_remedy() => {
+                ValueError { remedy: format!("the preset has {value}"), ..fault }
+            }
+            _ => fault,
+        }
     }
 
     /// Rejects parameters that belong to other learners if the user set them. Values from presets and defaults

@@ -3,7 +3,7 @@
 use super::foreign::foreign_answer;
 use super::keys::{Key, keys};
 use super::plan_keys::{PLAN_KEYS, PlanKey};
-use super::value::ValueError;
+use super::value::{ValueError, quoted};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::collections::BTreeMap;
@@ -168,8 +168,18 @@ fn read_stages(
     tables.iter().map(stage).collect()
 }
 
-/// Returns a value as a string, or an error if it is a table.
+/// Returns a value as a string, or an error if it is a table and the parameter accepts none.
 fn plain_value(written: &str, value: &Spanned<DeValue<'_>>, place: &str) -> Result<String> {
+    if let DeValue::Table(table) = value.get_ref()
+        && Key::named(written).is_some_and(|key| key.accepts_table)
+    {
+        return table_text(table).ok_or_else(|| {
+            Error::usage(
+                format_args!("{place}: {written} has a table or a list in place of a number"),
+                "write name = number, with quotes around names that contain a dot",
+            )
+        });
+    }
     value_text(value.get_ref()).ok_or_else(|| {
         Error::usage(
             format_args!("{place}: {written} is a table, not a value"),
@@ -264,6 +274,16 @@ pub fn value_text(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Table(_) => return None,
     })
+}
+
+/// Formats a table of names and plain values; returns `None` if a value is a table or a list.
+fn table_text(table: &DeTable<'_>) -> Option<String> {
+    let entries = in_order(table).into_iter().map(|(name, value)| {
+        let is_plain = !matches!(value.get_ref(), DeValue::Array(_));
+        let value = value_text(value.get_ref()).filter(|_| is_plain)?;
+        Some(format!("{}={value}", quoted(name.get_ref())))
+    });
+    Some(entries.collect::<Option<Vec<String>>>()?.join(","))
 }
 
 /// Returns the line that contains an error, to be appended to the error message.

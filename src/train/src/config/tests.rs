@@ -67,6 +67,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
         "normalise_features" => ("zscore", "\"z\""),
+        "monotone_constraints" => ("f1=1,f2=-1", "\"f1=1,f2=-1\""),
         "hidden_layers" => ("32,16", "\"32,16\""),
         "activation" => ("sigmoid", "\"logistic\""),
         "optimiser" => ("SGD", "\"sgd\""),
@@ -315,12 +316,28 @@ fn invalid_values_report_what_is_expected() {
         "train.toml:2:1: learning_rate = 0: expected a number above 0, at most 10",
         "the default is 0.06",
     );
+    let error = with(&["augment_documents=0.5"]).unwrap_err();
+    assert!(error.to_string().ends_with("planetree has no parameter \"augment_documents\""), "{error}");
+    assert!(error.remedy().unwrap().contains("planetree augment --documents 0.5"));
+    let learners = "expected boost, bag, linear, svm, ranksvm, adarank, coordinate-ascent or net";
+    for name in ["dart", "goss"] {
+        let error = with(&[&format!("booster={name}")]).unwrap_err();
+        assert_eq!(error.to_string(), format!("--set booster={name}: {learners}"));
+        assert!(error.remedy().unwrap().starts_with("planetree has no "), "{name}");
+    }
     refused(
         with(&["metric=ndcg@10,ndgc"]),
         "--set metric=ndcg@10,ndgc: unknown metric \"ndgc\"",
         "did you mean ndcg?",
     );
     refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is listed twice", "list it once");
+    refused(
+        with(&["metric=auc,ndcg@10,auc_pooled", "convention=mohan-cost"]),
+        "--set metric=auc,ndcg@10,auc_pooled: auc and auc_pooled are one metric under the convention mohan-cost: the area \
+         of all documents pooled",
+        "pass one of them; with auc=query in the convention, auc and pauc are means of the queries",
+    );
+    assert!(with(&["metric=auc,auc_pooled", "convention=mohan-cost,auc=query"]).is_ok());
     assert!(with(&["metric=,"]).is_err());
 }
 
@@ -566,18 +583,46 @@ fn parameters_of_linear_models_are_checked() {
         "--set objective=lambdarank: a linear model has no objective lambdarank",
         "set objective=squared or objective=logistic, or ensemble=boost",
     );
-    for (preset, kind) in [("mart", "boosting"), ("rf", "a forest")] {
-        refused(
-            with_preset(preset, &["normalise_features=z"]),
-            &format!("--set normalise_features=z: {kind} does not use normalise_features"),
-            "remove it, or set ensemble=linear",
-        );
-    }
     // User settings override the preset.
     let ranked = with_preset("lambdamart", &["ensemble=linear"]).unwrap();
     let LearnerParameters::Linear(parameters) = &ranked.learner else { panic!("the learner is linear") };
     assert_eq!(parameters.loss, LinearLoss::Squared);
     assert!(with_preset("linear", &["ensemble=boost"]).unwrap().boost().is_some());
+}
+
+#[test]
+fn trees_normalise_features_by_query() {
+    for preset in ["mart", "rf", "lambdamart", "pgbrt"] {
+        let plain = with_preset(preset, &[]).unwrap();
+        assert!(!plain.to_toml().contains("normalise_features"), "the text of earlier versions is kept");
+        assert_eq!(plain.tree().unwrap().normalisation, FeatureNormalisation::None);
+        for normalisation in FeatureNormalisation::ALL {
+            let setting = format!("normalise_features={}", normalisation.name());
+            let parameters = with_preset(preset, &[&setting]).unwrap();
+            let tree = parameters.tree().unwrap();
+            assert_eq!(tree.normalisation, normalisation);
+            let is_query = normalisation == FeatureNormalisation::Query;
+            assert_eq!(tree.applied_normalisation() == FeatureNormalisation::Query, is_query);
+            assert_eq!(Parameters::from_toml(&parameters.to_toml()).unwrap(), parameters);
+        }
+        refused(
+            with_preset(preset, &["normalise_features=query", "missing=mean"]),
+            "--set normalise_features=query: missing=mean: trees on features normalised by query cannot replace missing values by \
+             those of other rows",
+            "set missing to zero, one, learned, low, high or branch",
+        );
+        assert!(with_preset(preset, &["normalise_features=z", "missing=mean"]).is_ok());
+    }
+    refused(
+        with_preset("mart", &["normalise_features=minmax", "base_score=feature:f1"]),
+        "--set normalise_features=minmax: base_score is a feature, which normalise_features=minmax would not change: it applies \
+         to splits only",
+        "set normalise_features=none or query, or remove base_score",
+    );
+    assert!(with_preset("mart", &["normalise_features=query", "base_score=feature:f1"]).is_ok());
+    // The normalisation of a preset of linear models is not that of trees.
+    let boosted = with_preset("linear", &["ensemble=boost"]).unwrap();
+    assert_eq!(boosted.tree().unwrap().normalisation, FeatureNormalisation::None);
 }
 
 #[test]
@@ -653,16 +698,25 @@ fn parameters_of_nets_are_checked() {
         let parameters = with_preset(preset, &["lambda_l2=0.5"]).unwrap();
         assert_eq!(Parameters::from_toml(&parameters.to_toml()).unwrap(), parameters);
     }
-    for value in ["none", "0"] {
-        let linear = with_preset("ranknet-net", &[&format!("hidden_layers={value}")]).unwrap();
-        assert!(raw(&linear).net.hidden.is_empty());
-    }
+    let linear = with_preset("ranknet-net", &["hidden_layers=none"]).unwrap();
+    assert!(raw(&linear).net.hidden.is_empty());
     let expected = "none, or the sizes of at most 8 layers such as 10 or 32,16, each from 1 to 4096";
-    for value in ["0,3", "4097", "-1", "3,,4", "x", "1,1,1,1,1,1,1,1,1"] {
+    for value in ["0", "0,3", "4097", "-1", "3,,4", "x", "1,1,1,1,1,1,1,1,1"] {
         refused(
             with_preset("ranknet-net", &[&format!("hidden_layers={value}")]),
             &format!("--set hidden_layers={value}: expected {expected}"),
             "the default is 10",
+        );
+    }
+    for (preset, remedy) in [
+        ("ranknet-net", "the preset has 0.005"),
+        ("lambdamart", "the preset has 0.05"),
+        ("planet", "the default is 0.06"),
+    ] {
+        refused(
+            with_preset(preset, &["eta=x"]),
+            "--set eta=x: expected a number above 0, at most 10",
+            remedy,
         );
     }
     refused(

@@ -1,5 +1,6 @@
 //! Parses and prints parameter values.
 
+use super::foreign::{foreign_answer, foreign_value_answer};
 use super::keys::{Key, KeyKind, Reals, Written};
 use super::learners::{LEARNERS, LearnerSpec};
 use super::raw::RawParameters;
@@ -18,9 +19,17 @@ impl ValueError {
 }
 
 impl Key {
-    /// Parses `text` and sets the parameter to its value. `written` is the name or alias that was used.
+    /// Parses `text` and sets the parameter to its value. `written` is the name or alias that was used. The remedy for a
+    /// value of another tool says what planetree has instead.
     pub fn read(&'static self, written: &str, text: &str, raw: &mut RawParameters) -> Result<(), ValueError> {
         let text = text.trim();
+        self.parse(written, text, raw).map_err(|fault| match foreign_value_answer(self.name, text) {
+            Some(answer) => ValueError { remedy: answer.to_owned(), ..fault },
+            None => fault,
+        })
+    }
+
+    fn parse(&'static self, written: &str, text: &str, raw: &mut RawParameters) -> Result<(), ValueError> {
         let read = match &self.kind {
             KeyKind::Whole { range, set, .. } => {
                 text.parse().ok().filter(|value| range.contains(value)).map(|value| set(raw, value))
@@ -46,7 +55,15 @@ impl Key {
                 Err(None) => None,
                 Err(Some(fault)) => return Err(fault),
             },
-            KeyKind::Learner => LearnerSpec::named(text).map(|learner| raw.learner = learner),
+            KeyKind::Learner => match (LearnerSpec::named(text), foreign_answer(text)) {
+                (None, Some(answer)) => {
+                    return Err(ValueError {
+                        problem: format!("expected {}", self.expected(written)),
+                        remedy: answer.to_owned(),
+                    });
+                }
+                (learner, _) => learner.map(|learner| raw.learner = learner),
+            },
             KeyKind::Flag { set, .. } => flag(text).map(|value| set(raw, value)),
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {
@@ -62,8 +79,13 @@ impl Key {
         };
         read.ok_or_else(|| ValueError {
             problem: format!("expected {}", self.expected(written)),
-            remedy: format!("the default is {}", self.default),
+            remedy: self.default_remedy(),
         })
+    }
+
+    /// Names the default, for error messages.
+    pub fn default_remedy(&self) -> String {
+        format!("the default is {}", self.default)
     }
 
     /// Describes the valid values, for error messages.
@@ -89,9 +111,9 @@ impl Key {
         }
     }
 
-    /// Returns whether a printed value is left out of configurations.
-    pub fn is_omitted(&self, printed: &str) -> bool {
-        self.omits_default && printed.trim_matches('"') == self.default
+    /// Returns whether a printed value is the default.
+    pub fn is_default(&self, printed: &str) -> bool {
+        printed.trim_matches('"') == self.default
     }
 
     /// Formats the current value as TOML; returns `None` for shorthands and for keys that are not parameters.

@@ -2,7 +2,7 @@
 //!
 //! The scores are linear in the weight, so two documents change their order at most once while the weight grows. Beginning
 //! with the order at the current weight, the order at every further weight is repaired by insertion, first upwards, then
-//! downwards. If it did not change, neither did the metric.
+//! downwards. If neither the order nor the ties changed, neither did the metric.
 
 use crate::linear::{QueryPlace, RankedDocuments, RankingRows};
 use planetree_metric::RankBuffers;
@@ -16,6 +16,9 @@ pub(super) struct ScanBuffers {
     rest: Vec<f64>,
     scores: Vec<f64>,
     order: Vec<u32>,
+    /// The end indices of the runs of equal scores in the order, and those at the weight before.
+    ends: Vec<u32>,
+    ends_before: Vec<u32>,
     labels: Vec<f32>,
     rank: RankBuffers,
 }
@@ -91,7 +94,8 @@ impl ScanBuffers {
         self.scores.extend(terms.map(|(rest, value)| rest + weight * value));
     }
 
-    /// Sorts the documents by score. Documents with equal scores are in input order. Returns whether any was moved.
+    /// Sorts the documents by score. Documents with equal scores are in input order. Returns whether any was moved, or is
+    /// tied with others than before.
     fn repair(&mut self) -> bool {
         let mut has_moved = false;
         for end in 1..self.order.len() {
@@ -110,14 +114,21 @@ impl ScanBuffers {
             self.order[place] = document;
             has_moved |= place != end;
         }
-        has_moved
+        std::mem::swap(&mut self.ends, &mut self.ends_before);
+        let (order, scores) = (&self.order, &self.scores);
+        let is_end = |end: &usize| {
+            order.get(*end).is_none_or(|next| scores[*next as usize] != scores[order[*end - 1] as usize])
+        };
+        self.ends.clear();
+        self.ends.extend((1..=order.len()).filter(is_end).map(|end| end as u32));
+        has_moved || self.ends != self.ends_before
     }
 
     fn value_of_order(&mut self, rows: &RankingRows<'_>, query: &QueryPlace) -> Option<f64> {
         let labels = rows.labels(query);
         self.labels.clear();
         self.labels.extend(self.order.iter().map(|document| labels[*document as usize]));
-        rows.metric(query).of_order(query.number, &self.labels)
+        rows.metric(query).of_order(query.number, &self.labels, &self.ends)
     }
 
     fn value_of_scores(&mut self, rows: &RankingRows<'_>, query: &QueryPlace) -> Option<f64> {

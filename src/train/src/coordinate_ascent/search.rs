@@ -83,10 +83,12 @@ fn search_line(
     if sums.count() != trials.len() {
         return Err(malformed());
     }
-    let scale = problem.target.scale();
+    /// Part of the greatest possible sum below which a difference may be a rounding error.
+    const ROUNDING: f64 = 1e-13;
+    let (scale, rounding) = (problem.target.scale(), ROUNDING * problem.target.queries as f64);
     let mut best = 0;
     for trial in 1..trials.len() {
-        if sums.value(trial, scale) > sums.value(best, scale) {
+        if sums.value(trial, scale) > sums.value(best, scale) + rounding {
             best = trial;
         }
     }

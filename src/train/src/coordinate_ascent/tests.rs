@@ -27,6 +27,8 @@ fn a_scan_has_the_metric_of_every_trial() {
         ("ndcg@10", "planetree"),
         ("map", "letor4"),
         ("ndcg@3", "empty=skip"),
+        ("ndcg@10", "ties=average"),
+        ("map", "letor4,ties=average"),
         ("err", "ties=average"),
         ("auc", "planetree"),
         ("p@2", "binary_ties=worst"),
@@ -34,9 +36,12 @@ fn a_scan_has_the_metric_of_every_trial() {
     for (metric, convention) in cases {
         let problem = problem(&source, metric, convention, false);
         let naive = NaiveQueries::new(&documents, metric, convention);
-        for (feature, weights) in
-            [(0, [0.25; WEIGHTED]), (2, [0.513, 0.0, -0.297, 0.19]), (1, [0.71, 0.0, 0.103, -0.187])]
-        {
+        for (feature, weights) in [
+            (0, [0.25; WEIGHTED]),
+            (2, [0.513, 0.0, -0.297, 0.19]),
+            (1, [0.71, 0.0, 0.103, -0.187]),
+            (3, [0.0, 0.0, 0.0, 1.0]), // with the weight 0, all documents are tied
+        ] {
             let trials = trials(weights[feature], 25, true);
             let job = CoordinateScan {
                 target: problem.target.clone(),
@@ -120,7 +125,7 @@ fn a_restart_is_that_of_the_slow_twin() {
     let room = tempfile::tempdir().unwrap();
     let documents = documents(22, 50);
     let source = source(room.path(), &documents, 50);
-    for (metric, convention) in [("ndcg@10", "planetree"), ("map", "letor4")] {
+    for (metric, convention) in [("ndcg@10", "planetree"), ("map", "letor4"), ("ndcg@10", "ties=average")] {
         let (problem, parameters) = (problem(&source, metric, convention, false), parameters(metric));
         let naive = NaiveQueries::new(&documents, metric, convention);
         let start = evaluate(&problem, equal_weights(WEIGHTED)).unwrap().value;

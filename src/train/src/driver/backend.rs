@@ -70,8 +70,17 @@ pub struct RemotePart<'a, S> {
 pub enum RemoteStart {
     /// The same score for all rows.
     Constant(f64),
-    /// The scores of a model, which the other processes compute.
-    Model(Box<Model>),
+    /// A score for every row.
+    Scores(RemoteScores),
+}
+
+/// What other processes compute the scores of their rows from, before the first round.
+#[derive(Debug, Clone)]
+pub struct RemoteScores {
+    /// A model that scores the rows.
+    pub model: Option<Box<Model>>,
+    /// The scores of all rows, which are added to those of the model.
+    pub given: Option<Vec<f64>>,
 }
 
 /// How the scores of parts are combined and evaluated.
@@ -89,7 +98,8 @@ pub struct Combination {
     pub groups: Vec<SoftmaxGroup>,
 }
 
-/// A histogram cell that backends support.
+/// A cell that knows how backends create workers for it, because a trait object such as [`Backend`] has no generic
+/// methods.
 pub(crate) trait BackendCell: Cell {
     /// Creates the boosting worker of a backend for this cell type.
     fn worker(

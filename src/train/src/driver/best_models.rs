@@ -21,7 +21,7 @@ pub struct BestModel {
 
 impl TrainRequest {
     /// Returns an error if models at the best rounds are requested without a validation set, for metrics that are not
-    /// logged, or of a learner whose rounds replace each other.
+    /// logged, or for a learner in which each round replaces the result of the previous one.
     pub(super) fn check_best_for(&self) -> Result<()> {
         let Some(first) = self.best_for.first() else { return Ok(()) };
         if self.validation.is_empty() {

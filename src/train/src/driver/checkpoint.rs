@@ -5,12 +5,12 @@ use super::request::TrainRequest;
 use crate::config::TrainingPlan;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_model::model::{DatasetRecord, Model, ModelFeature, Normalisation, Part, PartFamily};
+use planetree_model::model::{
+    CHECKPOINT, DatasetRecord, Model, ModelFeature, Normalisation, Part, PartFamily,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-
-const STATE: &str = "planetree.checkpoint";
 
 /// The interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,10 +132,10 @@ impl Checkpoints {
         });
         let best: Vec<Part> = best.collect();
         match best.is_empty() {
-            true => model.write_with(&self.plan.location, &[(STATE, state)])?,
+            true => model.write_with(&self.plan.location, &[(CHECKPOINT, state)])?,
             false => {
                 let parts = model.parts.iter().cloned().chain(best).collect();
-                Model { parts, ..model.clone() }.write_with(&self.plan.location, &[(STATE, state)])?;
+                Model { parts, ..model.clone() }.write_with(&self.plan.location, &[(CHECKPOINT, state)])?;
             }
         }
         self.last = Instant::now();
@@ -158,7 +158,8 @@ pub(super) fn resume(location: &Location, expected: &Model, plan: &TrainingPlan)
         return Ok(None);
     }
     let (model, metadata) = Model::read_with(location)?;
-    let state: Option<CheckpointState> = metadata.get(STATE).and_then(|text| serde_json::from_str(text).ok());
+    let state: Option<CheckpointState> =
+        metadata.get(CHECKPOINT).and_then(|text| serde_json::from_str(text).ok());
     let Some(state) = state else {
         return Err(Error::place(
             location,

@@ -22,11 +22,11 @@ pub trait TreeGrower: Send + Sync {
     }
 
     /// Sets how much a split on each feature must gain more than a split on a free feature, for the trees that are grown
-    /// from now on. Only growers of pointwise trees on this machine can do so.
+    /// from now on. Only growers of pointwise trees can do so.
     fn set_penalties(&mut self, _penalties: Arc<[f64]>) -> Result<()> {
         Err(Error::usage(
-            "--costs: only trees with criterion=variance, entropy or gini that are grown on this machine know costs",
-            "choose another criterion, and train without --cluster",
+            "--costs: forests use costs only with criterion=variance, entropy or gini",
+            "set criterion=variance",
         ))
     }
 

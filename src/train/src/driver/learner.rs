@@ -85,6 +85,12 @@ pub trait Learner: Send {
         None
     }
 
+    /// Returns a message for the user if the round `kept`, which is that of the model, is not what it should be because a
+    /// limit within the round ended its search.
+    fn unfinished_note(&self, _kept: u32) -> Option<String> {
+        None
+    }
+
     /// Returns the error for a training run that could not split even one node.
     fn no_split(&self) -> Error;
 }

@@ -46,17 +46,17 @@ pub struct Members<'a> {
 
 /// Rows that the parts have scores of.
 #[derive(Debug, Clone, Copy)]
-enum Split {
+enum DataSplit {
     Training,
     Validation(usize),
 }
 
 impl Member<'_> {
     /// Returns the scores of some rows after a round, if the learner has them.
-    fn scores(&self, split: Split, round: u32) -> Result<Option<Cow<'_, Scores>>> {
+    fn scores(&self, split: DataSplit, round: u32) -> Result<Option<Cow<'_, Scores>>> {
         Ok(match split {
-            Split::Training => self.learner.training_scores().map(Cow::Borrowed),
-            Split::Validation(set) => Some(self.learner.validation_scores(set, round)?),
+            DataSplit::Training => self.learner.training_scores().map(Cow::Borrowed),
+            DataSplit::Validation(set) => Some(self.learner.validation_scores(set, round)?),
         })
     }
 }
@@ -177,7 +177,7 @@ impl<'a> Members<'a> {
             return self.first().evaluate(round);
         }
         let weights = self.weights(round)?;
-        let combined = |rows: &[LabelledRows], split: Split| -> Result<Option<Scores>> {
+        let combined = |rows: &[LabelledRows], split: DataSplit| -> Result<Option<Scores>> {
             let Some(scores) = self.scores(split, round)? else { return Ok(None) };
             let terms: Vec<_> = weights.weights.iter().copied().zip(scores).collect();
             Ok(Some(match self.groups.as_slice() {
@@ -189,7 +189,7 @@ impl<'a> Members<'a> {
         let training = match &self.training {
             None => None,
             Some(TrainingRows::Here(metrics, rows)) => {
-                combined(rows, Split::Training)?.map(|scores| metrics.evaluate(rows, &scores))
+                combined(rows, DataSplit::Training)?.map(|scores| metrics.evaluate(rows, &scores))
             }
             Some(TrainingRows::Remote(backend, combination)) => {
                 let PartWeights { weights, intercept } = weights.clone();
@@ -198,7 +198,7 @@ impl<'a> Members<'a> {
         };
         values.extend(LogValue::of_means("train", &training.unwrap_or_default()));
         for (number, set) in self.validation.iter().enumerate() {
-            let Some(scores) = combined(set.rows(), Split::Validation(number))? else { continue };
+            let Some(scores) = combined(set.rows(), DataSplit::Validation(number))? else { continue };
             if let Some(row) = set.not_finite(&scores) {
                 return Err(diverged_on(&set.name, row, round));
             }
@@ -208,7 +208,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the scores of all parts after a round. `None` if a part has none.
-    fn scores(&self, split: Split, round: u32) -> Result<Option<Vec<Cow<'_, Scores>>>> {
+    fn scores(&self, split: DataSplit, round: u32) -> Result<Option<Vec<Cow<'_, Scores>>>> {
         let all = self.all.iter().map(|member| member.scores(split, round)).collect::<Result<Vec<_>>>()?;
         Ok(all.into_iter().collect())
     }
@@ -226,12 +226,12 @@ impl<'a> Members<'a> {
         let Some(fit) = &self.fit else { return Ok(None) };
         let mut splits = Vec::new();
         if let Some(rows) = fit.training {
-            let Some(scores) = self.scores(Split::Training, round)? else { return Ok(None) };
+            let Some(scores) = self.scores(DataSplit::Training, round)? else { return Ok(None) };
             splits.push((rows, scores));
         }
         if fit.on_validation {
             let Some(set) = self.validation.first() else { return Ok(None) };
-            let Some(scores) = self.scores(Split::Validation(0), round)? else { return Ok(None) };
+            let Some(scores) = self.scores(DataSplit::Validation(0), round)? else { return Ok(None) };
             splits.push((set.rows(), scores));
         }
         Ok(Some(fit.fit(&splits)))

@@ -33,7 +33,7 @@ mod strength;
 mod validation;
 
 pub(crate) use backend::BackendCell;
-pub use backend::{Backend, Combination, EncodedJob, RemotePart, RemoteStart, run_job};
+pub use backend::{Backend, Combination, EncodedJob, RemotePart, RemoteScores, RemoteStart, run_job};
 pub(crate) use best_models::BestModel;
 pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::{CheckpointPlan, Every};
@@ -48,7 +48,7 @@ pub(crate) use learner::{Learner, LearnerOutputs, PartUpdate};
 pub(crate) use log::{BestRound, LogValue};
 pub use log::{LogEntry, write_rounds};
 pub(crate) use members::{Member, Members, TrainingRows, diverged_on};
-pub(crate) use memory::RowBytes;
+pub(crate) use memory::{DataSize, LearnerBytes};
 pub use metrics::Metrics;
 pub use open::check_labels;
 pub(crate) use open::{BinKey, Sources, misfit, no_split, open_sources};

@@ -1,12 +1,12 @@
 //! Opens, checks and bins the data.
 
 use super::leakage::{Seen, warn_of_leakage};
-use super::memory::{Needs, RowBytes};
+use super::memory::{CodeStorage, DataSize, LearnerBytes, Needs, program_bytes};
 use super::request::TrainRequest;
 use super::validation::ValidationData;
 use super::{Observer, PhaseSeconds, Silent};
 use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, read_rows};
-use crate::config::{Parameters, TreeParameters};
+use crate::config::{ObjectiveParameters, Parameters, TreeParameters};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::unwatched;
 use planetree_data::dataset::{DatasetReader, KnownFeature, Manifest};
@@ -35,7 +35,7 @@ pub(crate) struct BinKey {
     /// Binning options.
     pub options: BinOptions,
     /// Number of pairs per document and the seed of their sample, if the rows are pairs of documents.
-    pairs: Option<(u32, u64)>,
+    pub pairs: Option<(u32, u64)>,
     /// Whether the learner uses the values of features in place of codes, as linear models do.
     needs_values: bool,
 }
@@ -80,18 +80,17 @@ pub(crate) fn open_sources(
 }
 
 impl Sources {
-    /// Bins the training data for a stage. `row_bytes` is the memory that the training run needs per row besides the
-    /// codes.
+    /// Bins the training data for a stage. `learner` is the memory that the training run needs besides the codes.
     pub(crate) fn bin(
         &mut self,
         request: &TrainRequest,
         parameters: &Parameters,
-        row_bytes: RowBytes,
+        learner: LearnerBytes,
         observer: &mut dyn Observer,
     ) -> Result<BinnedData> {
         let begun = Instant::now();
         self.source.watch(observer.begin("binning", self.source.values_count(), "values"));
-        let mut data = bin(request, parameters, self, row_bytes)?;
+        let mut data = bin(request, parameters, self, learner)?;
         self.source.watch(unwatched());
         self.seconds.bin += begun.elapsed().as_secs_f64();
         check_labels(&self.source, &data)?;
@@ -189,40 +188,71 @@ fn bin(
     request: &TrainRequest,
     parameters: &Parameters,
     sources: &Sources,
-    row_bytes: RowBytes,
+    learner: LearnerBytes,
 ) -> Result<BinnedData> {
     let Sources { source, validation, .. } = sources;
     let BinKey { options, pairs, needs_values } = &BinKey::of(parameters);
     if let Some((pairs, seed)) = *pairs {
-        check_pairs(request, source, pairs)?;
-        return BinnedData::of_pairs(source, options, pairs, seed);
+        let spare = check_pairs(request, source, pairs, learner)?;
+        return Ok(BinnedData::of_pairs(source, options, pairs, seed)?.with_spare(spare));
     }
     if let Some(backend) = &request.backend {
         return backend.bin(request, parameters, source);
     }
-    let needs = Needs::of(source, options, validation, row_bytes);
-    if !needs.must_use_cache(request.memory_limit)? {
-        return match needs_values {
-            true => BinnedData::without_codes(source, options),
-            false => BinnedData::in_memory(source, options),
-        };
-    }
+    let needs = Needs::of(source, (options, *needs_values), validation, learner);
+    let compact = request.compact && !needs_values && options.may_be_compact();
     let limit = request.memory_limit.unwrap_or(u64::MAX);
+    let Some(storage) = needs.storage(limit, compact) else {
+        return Err(refusal(&needs, limit, compact, (source, options))?);
+    };
+    match storage {
+        CodeStorage::Twice if *needs_values => return BinnedData::without_codes(source, options),
+        CodeStorage::Twice => {
+            let spare = limit.saturating_sub(needs.in_memory);
+            return Ok(BinnedData::in_memory(source, options)?.with_spare(spare));
+        }
+        CodeStorage::Once => {
+            let spare = limit.saturating_sub(needs.compact);
+            return Ok(BinnedData::in_memory_compact(source, options)?.with_spare(spare));
+        }
+        CodeStorage::Cache => {}
+    }
+    let spare = limit.saturating_sub(needs.in_cache);
     let check_bins = |bytes: u64| needs.check_bins(limit, bytes);
     let key = CacheKey::new(&request.cache, source, options);
     if let Some((cache, binning)) = BinCache::find(&key)? {
         check_bins(binning.features.iter().map(FeatureBins::bytes).sum())?;
         tracing::info!("binned data found in {}", request.cache.display());
-        return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
+        return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache).with_spare(spare));
     }
     let mut writer = CacheWriter::create(&key, options)?;
-    let budget = limit.saturating_sub(needs.in_cache);
-    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget, &check_bins)?;
-    Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
+    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, spare, &check_bins)?;
+    Ok(BinnedData::of_cache(binning, rows, writer.finish()?).with_spare(spare))
 }
 
-/// Returns an error if there are too many document pairs, or more than fit in memory.
-fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Result<()> {
+/// Returns the error for a memory limit that is too small. If each distinct value has its own bin, the values are counted
+/// first, so that a training with the limit that the error names succeeds.
+fn refusal(
+    needs: &Needs,
+    limit: u64,
+    compact: bool,
+    (source, options): (&LabelledData, &BinOptions),
+) -> Result<Error> {
+    let bin_bytes = match needs.counting_budget(limit) {
+        Some(budget) => Some(BinnedData::bin_bytes(source, options, budget)?),
+        None => None,
+    };
+    Ok(needs.refusal(limit, compact, bin_bytes))
+}
+
+/// Returns an error if there are too many document pairs, or more than fit in memory, and otherwise the bytes that the memory
+/// limit leaves.
+fn check_pairs(
+    request: &TrainRequest,
+    source: &LabelledData,
+    pairs: u32,
+    learner: LearnerBytes,
+) -> Result<u64> {
     let remedy = "lower pairs_per_document, or train on fewer queries";
     let most = source.row_count() * u64::from(pairs);
     if most > MOST_ROWS {
@@ -231,16 +261,18 @@ fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Res
     }
     // Each pair needs two codes per feature, one stored by row and one by column, and the memory that a tree needs
     // per row.
-    let bytes = most * (2 * source.features() as u64 + 64);
+    let size = DataSize::of(source);
+    let bytes = (program_bytes(size.threads, size.features) + most * (2 * size.features + 64))
+        .saturating_add(learner.working);
     match request.memory_limit {
         Some(limit) if bytes > limit => Err(Error::usage(
             format_args!(
-                "--memory-limit is too low: the document pairs need up to {} MiB and must fit in memory",
-                bytes >> 20
+                "--memory-limit is too low: all document pairs must fit in memory, and training needs about {} MiB",
+                bytes.div_ceil(1 << 20)
             ),
             "raise --memory-limit, lower pairs_per_document, or train on fewer queries",
         )),
-        _ => Ok(()),
+        limit => Ok(limit.map_or(u64::MAX, |limit| limit - bytes)),
     }
 }
 
@@ -256,11 +288,14 @@ pub fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
         ));
     }
     if data.binning.layout.groups.is_empty() {
-        return Err(Error::place(
-            source.place(),
-            "all features are constant",
-            "train on data with features that differ between rows",
-        ));
+        let (problem, remedy) = match data.binning.by_query {
+            true => (
+                "all features are constant within queries",
+                "train on features that differ between the documents of a query; regression may set normalise_features=none",
+            ),
+            false => ("all features are constant", "train on data with features that differ between rows"),
+        };
+        return Err(Error::place(source.place(), problem, remedy));
     }
     Ok(())
 }
@@ -290,15 +325,28 @@ pub(crate) fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &Bin
         )
     } else {
         let gain = tree.min_gain;
+        let keeps = if tree.monotone.are_none() { "" } else { " and keeps monotone_constraints" };
         format!(
-            "no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}"
+            "no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}{keeps}"
         )
+    };
+    let more = match request.plan.stages.iter().any(compares_documents) {
+        true => "features that differ between the documents of a query",
+        false => "more rows",
     };
     Error::Untrainable(Box::new(Error::place(
         request.place(),
         format_args!("no split was possible: {reason}"),
-        "lower min_data_in_leaf, min_data_to_split or min_gain, or train on more rows",
+        format_args!("lower min_data_in_leaf, min_data_to_split or min_gain, or train on {more}"),
     )))
+}
+
+/// Returns whether the objective depends only on the order of the documents of a query.
+fn compares_documents(parameters: &Parameters) -> bool {
+    use ObjectiveParameters::{Logistic, SoftmaxClasses, Squared};
+    let is_pointwise =
+        |objective: &ObjectiveParameters| matches!(objective, Squared | Logistic { .. } | SoftmaxClasses);
+    parameters.boost().is_some_and(|boost| !is_pointwise(&boost.objective))
 }
 
 /// Describes a dataset as a model records it.

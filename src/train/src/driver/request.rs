@@ -74,6 +74,8 @@ pub struct TrainRequest {
     pub stream_to: Option<Location>,
     /// Memory limit in bytes. `None` means no limit.
     pub memory_limit: Option<u64>,
+    /// Whether boosting stores binned data once, by row, instead of by row and by column. The model is the same.
+    pub compact: bool,
     /// Directory that caches binned data if they exceed the memory limit.
     pub cache: PathBuf,
     /// Location and interval of checkpoints. `None` means no checkpoints.
@@ -107,6 +109,7 @@ impl TrainRequest {
             strength: false,
             stream_to: None,
             memory_limit: None,
+            compact: false,
             cache: std::env::temp_dir(),
             checkpoint: None,
             resume: false,
@@ -160,6 +163,21 @@ impl TrainRequest {
             Some(custom) => Some((custom.make)()),
             None => objective(&parameters.learner.objective, parameters.seed),
         }
+    }
+
+    /// Returns the local file that trees are streamed to as they are grown, unless a later round needs them again: for a
+    /// checkpoint, for early stopping, or as the start of a later stage.
+    pub(super) fn streamed_to(&self, early_stopping_rounds: Option<u32>) -> Option<&Location> {
+        let is_final = self.plan.only().is_some()
+            && self.checkpoint.is_none()
+            && self.best_for.is_empty()
+            && early_stopping_rounds.is_none();
+        self.stream_to.as_ref().filter(|location| is_final && matches!(location, Location::Local(_)))
+    }
+
+    /// Returns whether the trees of a part stay in memory until the end.
+    pub(crate) fn keeps_trees(&self, early_stopping_rounds: Option<u32>) -> bool {
+        self.streamed_to(early_stopping_rounds).is_none()
     }
 
     /// Returns the locations of the training data, for use as a prefix of messages.

@@ -13,7 +13,7 @@ use super::request::TrainRequest;
 use super::{ModelSize, Observer, PhaseSeconds};
 use crate::config::Parameters;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Location, interrupt};
+use planetree_base::storage::interrupt;
 use planetree_model::model::{Model, ModelWriter, Part, PartFamily};
 use std::time::Instant;
 
@@ -280,15 +280,8 @@ impl<'a> Training<'a> {
     /// Returns the file to stream trees to, or `None` if there are several parts, or a checkpoint or early stopping
     /// needs the trees again. Streaming saves memory, because deep trees are large.
     fn model_file(&self, stage: &mut Stage<'_, '_>) -> Result<Option<ModelWriter>> {
-        match &self.request.stream_to {
-            Some(location @ Location::Local(_))
-                if self.model.parts.len() == 1
-                    && self.request.plan.only().is_some()
-                    && stage.members.first().can_stream()
-                    && self.request.checkpoint.is_none()
-                    && self.request.best_for.is_empty()
-                    && stage.parameters.early_stopping_rounds.is_none() =>
-            {
+        match self.request.streamed_to(stage.parameters.early_stopping_rounds) {
+            Some(location) if self.model.parts.len() == 1 && stage.members.first().can_stream() => {
                 ModelWriter::create(location, &self.model.features).map(Some)
             }
             _ => Ok(None),

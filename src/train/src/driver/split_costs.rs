@@ -17,8 +17,52 @@ pub(crate) struct SplitCosts {
     paid: PaidFeatures,
     /// Features that trees of the current batch use.
     pending: BTreeSet<u32>,
-    /// Largest gain of a split in the first tree that has splits, and the number of its different features.
-    first: Option<(f64, usize)>,
+    /// What decided the splits of the first tree that has any.
+    first: Option<FirstTree>,
+}
+
+/// What decided the splits of a tree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct FirstTree {
+    /// Largest gain of a split.
+    gain: f64,
+    /// Number of splits.
+    splits: usize,
+    /// Number of splits that were decided by costs alone: any other feature costs so much more or less than the one that
+    /// was chosen that no gain makes up for it. Cheaper features had no split there.
+    by_costs: usize,
+    /// Cost of the cheapest and of the most expensive feature, times `lambda`.
+    range: (f64, f64),
+}
+
+impl FirstTree {
+    /// Examines a tree: for each split the feature and the gain. `penalties` has the cost of each feature times `lambda`.
+    fn of(splits: &[(u32, f64)], penalties: &[f64]) -> Self {
+        let gain = splits.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
+        let mut sorted = penalties.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let has_no_rival = |feature: u32| {
+            let penalty = penalties[feature as usize];
+            let place = sorted.partition_point(|other| *other < penalty);
+            let cheaper = place.checked_sub(1).map(|below| penalty - sorted[below]);
+            let dearer = sorted.get(place + 1).map(|above| above - penalty);
+            cheaper.into_iter().chain(dearer).all(|difference| difference > gain)
+        };
+        FirstTree {
+            gain,
+            splits: splits.len(),
+            by_costs: splits.iter().filter(|(feature, _)| has_no_rival(*feature)).count(),
+            range: (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0)),
+        }
+    }
+
+    /// Returns whether costs alone decided nearly all splits, so that one feature, or a few, were used everywhere.
+    fn ignores_gains(&self) -> bool {
+        /// Tenths of the splits. Where the cheapest feature has no cut, others of equal cost may compete.
+        const NEARLY_ALL: usize = 9;
+        let (cheapest, most) = self.range;
+        most > cheapest && self.gain > 0.0 && 10 * self.by_costs >= NEARLY_ALL * self.splits
+    }
 }
 
 impl SplitCosts {
@@ -55,12 +99,12 @@ impl SplitCosts {
 
     /// Adds a tree. Its features are free for the trees of later batches.
     pub(crate) fn add_tree(&mut self, number: u32, tree: &Tree) {
-        let used = tree.used_features();
-        let gains = tree.nodes.iter().filter_map(|node| Some(node.split.as_ref()?.gain));
-        if self.first.is_none() && !used.is_empty() {
-            self.first = Some((gains.fold(0.0, f64::max), used.len()));
+        if self.first.is_none() {
+            let splits = tree.nodes.iter().filter_map(|node| node.split.as_ref());
+            let splits: Vec<(u32, f64)> = splits.map(|split| (split.feature, split.gain)).collect();
+            self.first = (!splits.is_empty()).then(|| FirstTree::of(&splits, &self.penalties()));
         }
-        self.pending.extend(used);
+        self.pending.extend(tree.used_features());
         if number == self.batch_end(number) {
             let pending = std::mem::take(&mut self.pending);
             self.pay(pending.into_iter());
@@ -69,20 +113,42 @@ impl SplitCosts {
 
     /// Returns a warning if costs are so large compared to gains that they alone decide.
     pub(crate) fn warning(&self) -> Option<String> {
-        let (gain, used) = self.first?;
-        let costs = self.paid.costs();
-        let all: Vec<f64> = (0..costs.features() as u32).map(|feature| costs.of(feature)).collect();
-        let cheapest = all.iter().copied().fold(f64::INFINITY, f64::min);
-        // Another feature wins only if it gains more than its additional cost.
-        let hopeless = all.iter().filter(|cost| self.lambda * (**cost - cheapest) > gain).count();
-        let (lambda, most) = (self.lambda, all.iter().copied().fold(0.0, f64::max));
-        (used == 1 && hopeless + 1 >= all.len() && all.len() > 1).then(|| {
-            format!(
-                "costs outweigh gains: the largest gain in the first tree is {gain:.4}, but {hopeless} of {} features \
-                 cost more than that (cost_lambda {lambda} times costs from {cheapest} to {most}), so one feature \
-                 always wins; lower cost_lambda or the costs",
-                all.len()
-            )
-        })
+        let first = self.first.filter(FirstTree::ignores_gains)?;
+        let FirstTree { gain, splits, by_costs, range: (cheapest, most) } = first;
+        let lambda = self.lambda;
+        // A tenth of the gain, in one digit.
+        let less = lambda * 0.1 * gain / (most - cheapest);
+        let less = format!("{less:.0e}").parse().unwrap_or(less);
+        Some(format!(
+            "costs outweigh gains: the largest gain in the first tree is {gain:.4}, but the costs of features, times \
+             cost_lambda ({lambda}), are {cheapest} to {most}, so that {by_costs} of its {splits} splits were decided by \
+             costs alone; try cost_lambda={less:?}, at which the most expensive feature must gain a tenth of that more \
+             than the cheapest one"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FirstTree;
+
+    #[test]
+    fn costs_decide_where_no_gain_makes_up_for_them() {
+        let ignores = |features: &[u32], penalties: &[f64]| {
+            let splits: Vec<(u32, f64)> = features.iter().map(|feature| (*feature, 50.0)).collect();
+            FirstTree::of(&splits, penalties).ignores_gains()
+        };
+        let free_one = [1000.0, 0.0, 1000.0, 1000.0];
+        assert!(ignores(&[1; 19], &free_one));
+        // Features of equal cost compete, where the free one has no cut.
+        let with_others = |others: usize| [vec![1; 18], vec![3; others]].concat();
+        assert!(ignores(&with_others(2), &free_one) && !ignores(&with_others(3), &free_one));
+        // All costs are far apart: the cheapest feature with a cut wins, whatever it gains.
+        assert!(ignores(&[0, 0, 1, 2], &[100.0, 200.0, 300.0]));
+        // A difference that a gain makes up for, two features without costs, equal costs, and a single feature.
+        assert!(!ignores(&[0; 9], &[0.0, 50.0, 1000.0]));
+        assert!(!ignores(&[0; 9], &[0.0, 0.0, 1000.0]));
+        assert!(!ignores(&[0; 9], &[1000.0, 1000.0]));
+        assert!(!ignores(&[0; 9], &[1000.0]));
     }
 }

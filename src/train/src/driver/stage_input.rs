@@ -1,15 +1,17 @@
 //! What learners are created from.
 
 use super::Observer;
+use super::backend::RemoteScores;
 use super::coupling::CoupledClass;
 use super::learner::Learner;
+use super::memory::DataSize;
 use super::open::Sources;
 use super::request::TrainRequest;
 use super::scores::Scores;
 use super::validation::ValidationData;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
-use planetree_model::model::{Model, ModelFeature, PartFamily, TreeEnsemble};
+use planetree_model::model::{ModelFeature, PartFamily, TreeEnsemble};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything that the learners of a stage share.
@@ -84,6 +86,17 @@ pub(crate) trait PartSettings: Send + Sync {
     /// codes.
     fn bytes_per_row(&self, request: &TrainRequest, members: u64) -> u64;
 
+    /// Returns the memory that training needs besides that per row, in bytes: sums of threads, and trees while they are
+    /// grown.
+    fn working_bytes(&self, _request: &TrainRequest, _size: &DataSize) -> u64 {
+        0
+    }
+
+    /// Returns the memory of what a part keeps until the end, in bytes, if it is not small beside the rows.
+    fn kept_bytes(&self, _request: &TrainRequest, _size: &DataSize) -> u64 {
+        0
+    }
+
     /// Returns whether the error of the training rows is logged in place of the metrics.
     fn logs_error(&self, _request: &TrainRequest) -> bool {
         false
@@ -112,6 +125,6 @@ impl StartScores {
 pub enum TrainingStart {
     /// The scores.
     Here(Scores),
-    /// The model that computes the scores of rows that a backend holds.
-    Remote(Box<Model>),
+    /// What the processes of a backend compute the scores of their rows from.
+    Remote(RemoteScores),
 }

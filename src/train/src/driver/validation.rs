@@ -199,10 +199,11 @@ fn read_values(source: &LabelledData, binning: &Binning) -> Result<Features> {
         let mut values = vec![0f32; group.rows() * width];
         for feature in 0..width {
             let fill = binning.features[feature].fill.unwrap_or(f32::NAN);
-            let column = source.values(&group, feature)?;
+            let mut column = source.values(&group, feature)?;
             if !binning.features[feature].is_constant() {
                 source.hash(&group, feature, &column);
             }
+            binning.normalise(source, feature, &mut column, &rows[partition]);
             for (row, value) in column.into_iter().enumerate() {
                 values[row * width + feature] = if value.is_nan() { fill } else { value };
             }

@@ -3,11 +3,13 @@
 //! of rows times its number of sampled features; codes that do not occur in the node cost almost nothing.
 
 use super::criterion::Criterion;
-use super::cut::{BestForestCut, CodeExtremes, CutRules, FoundCut, sums_of};
+use super::cut::{BestForestCut, CodeExtremes, FoundCut, sums_of};
+use super::cut_rules::CutRules;
 use super::features::{Path, TreeFeatures};
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::{Binning, MissingBranch};
 use crate::driver::ForestTree;
+use crate::tree::{ValueBounds, order_of_children};
 use std::ops::Range;
 
 /// Number of different codes that fit in one byte.
@@ -40,6 +42,8 @@ pub(super) struct OpenForestNode<S> {
     pub sums: S,
     /// The node's range in the row list of the tree.
     pub rows: Range<usize>,
+    /// The bounds of the values of the node and of all leaves below it.
+    pub bounds: ValueBounds,
 }
 
 /// The children of a node: left, right and, if there is one, middle.
@@ -184,7 +188,7 @@ impl<K: Criterion> SubtreeGrower<K> {
         if work.targets.iter().all(|target| K::agree(*target, work.targets[0])) {
             return None;
         }
-        let mut best = BestForestCut::new(&context.criterion, &context.rules, node.sums);
+        let mut best = BestForestCut::new(&context.criterion, &context.rules, node.sums, node.bounds);
         features.start(node.path);
         let mut varies = false;
         while (features.drawn() < features.per_node || (features.redraws && !varies))
@@ -243,26 +247,50 @@ impl<K: Criterion> ForestContext<'_, K> {
         node: &OpenForestNode<K::Sums>,
         cut: &FoundCut<K::Sums>,
     ) -> Children<K::Sums> {
-        let mut child = |sums: &K::Sums, path: Path| OpenForestNode {
-            node: self.add_node(tree, node.depth + 1, sums),
+        let mut child = |sums: &K::Sums, path: Path, bounds: ValueBounds| OpenForestNode {
+            node: self.add_node(tree, node.depth + 1, sums, bounds),
             path,
             depth: node.depth + 1,
             sums: *sums,
             rows: 0..0,
+            bounds,
         };
         let right = K::minus(K::minus(node.sums, &cut.left), &cut.middle);
+        let [of_left, of_right, of_middle] = self.bounds_of_children(node.bounds, cut, &right);
         let mut children = Children::new();
-        children.push(child(&cut.left, node.path.left()));
-        children.push(child(&right, node.path.right()));
+        children.push(child(&cut.left, node.path.left(), of_left));
+        children.push(child(&right, node.path.right(), of_right));
         if cut.missing == MissingBranch::Middle {
-            children.push(child(&cut.middle, node.path.middle()));
+            children.push(child(&cut.middle, node.path.middle(), of_middle));
         }
         children
     }
 
+    /// Returns the bounds of the children of a node, given the sums of the right child.
+    fn bounds_of_children(
+        &self,
+        bounds: ValueBounds,
+        cut: &FoundCut<K::Sums>,
+        right: &K::Sums,
+    ) -> [ValueBounds; 3] {
+        let constraint = self.rules.constraint(cut.feature);
+        if constraint.is_none() {
+            return [bounds; 3];
+        }
+        let order = order_of_children(constraint, self.rules.missing, cut.is_apart());
+        let [left, right] = [&cut.left, right].map(|sums| bounds.nearest(self.criterion.value(sums)));
+        bounds.of_children(order, left, right)
+    }
+
     /// Adds a node to the tree.
-    pub(super) fn add_node(&self, tree: &mut ForestTree, depth: u32, sums: &K::Sums) -> u32 {
-        tree.add(depth, self.criterion.value(sums), self.criterion.cover(sums))
+    pub(super) fn add_node(
+        &self,
+        tree: &mut ForestTree,
+        depth: u32,
+        sums: &K::Sums,
+        bounds: ValueBounds,
+    ) -> u32 {
+        tree.add(depth, bounds.nearest(self.criterion.value(sums)), self.criterion.cover(sums))
     }
 }
 

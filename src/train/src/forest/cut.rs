@@ -2,55 +2,12 @@
 //! code (bin number), in ascending order of codes.
 
 use super::criterion::{Criterion, FEW_ROWS};
+use super::cut_rules::CutRules;
 use super::features::Drawn;
-use crate::bins::{FeatureBins, MissingBranch, MissingSides, middle};
-use crate::config::{ForestCandidates, ForestSettings};
+use crate::bins::{FeatureBins, MissingBranch, MissingSides};
+use crate::config::{Constraint, ForestCandidates};
 use crate::driver::ForestSplit;
-
-/// Constraints on cuts.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CutRules {
-    /// Minimum number of rows of each child.
-    pub min_rows: u32,
-    /// Minimum number of rows of a node that is split.
-    pub min_to_split: u32,
-    /// The gain of a cut must be above this number, which is in units of the criterion.
-    pub min_gain: f64,
-    /// The sides that missing values may be on.
-    pub missing: MissingSides,
-    /// How candidate cuts are generated.
-    pub candidates: ForestCandidates,
-    /// Whether each code represents a single value of the feature.
-    pub every_value: bool,
-    /// Whether features have penalties, so that the best cut is not necessarily that with the highest score.
-    pub priced: bool,
-}
-
-impl CutRules {
-    /// Derives the rules from training parameters. `unit` is the factor that converts scores of the criterion to
-    /// gains.
-    pub(super) fn of(parameters: &ForestSettings, unit: f64) -> Self {
-        CutRules {
-            min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
-            min_to_split: u32::try_from(parameters.learner.tree.min_data_to_split).unwrap_or(u32::MAX).max(2),
-            min_gain: parameters.learner.tree.min_gain / unit,
-            missing: MissingSides::of(parameters.missing),
-            candidates: parameters.learner.candidates,
-            every_value: parameters.learner.candidates.max_bin().is_none(),
-            priced: false,
-        }
-    }
-
-    /// Returns whether each feature has one random cut.
-    pub(super) fn is_random(&self) -> bool {
-        matches!(self.candidates, ForestCandidates::Random { .. })
-    }
-
-    /// Returns whether a node with this many rows may be split.
-    pub(super) fn may_split(&self, rows: u32) -> bool {
-        rows >= self.min_rows.saturating_mul(2).max(self.min_to_split)
-    }
-}
+use crate::tree::{ValueBounds, order_of_children};
 
 /// A cut found for a node.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +31,11 @@ pub(super) struct FoundCut<S> {
 }
 
 impl<S> FoundCut<S> {
+    /// Returns whether all values go left, and only missing ones right.
+    pub(super) fn is_apart(&self) -> bool {
+        self.missing == MissingBranch::Right && self.threshold == f32::MAX
+    }
+
     /// Returns the code of missing values if they go left, and otherwise `u32::MAX`.
     pub(super) fn missing_goes_left(&self, bins: &FeatureBins) -> u32 {
         bins.missing_code.filter(|_| self.missing == MissingBranch::Left).unwrap_or(u32::MAX)
@@ -102,6 +64,8 @@ pub(super) struct BestForestCut<'a, K: Criterion> {
     criterion: &'a K,
     rules: &'a CutRules,
     total: K::Sums,
+    /// The bounds of the values of the children.
+    bounds: ValueBounds,
     /// The score of a cut must be above this number.
     least: f64,
     /// The best cut; `None` if there is none so far.
@@ -109,7 +73,7 @@ pub(super) struct BestForestCut<'a, K: Criterion> {
 }
 
 /// The rows that the cuts of a scan divide, and what is beside them.
-struct Scan<S> {
+struct ForestCutScan<S> {
     /// Where missing values go.
     missing: MissingBranch,
     /// Sums over the rows that are divided.
@@ -125,8 +89,8 @@ struct Scan<S> {
 }
 
 impl<'a, K: Criterion> BestForestCut<'a, K> {
-    /// Starts the search for a node with these sums.
-    pub(super) fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
+    /// Starts the search for a node with these sums and bounds.
+    pub(super) fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums, bounds: ValueBounds) -> Self {
         let before = criterion.score(&total);
         let least = match rules.candidates {
             // Random cuts need not have a positive gain.
@@ -134,7 +98,18 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             // A gain within the rounding error is none.
             _ => before + rules.min_gain.max(before.abs() * 1e-12).max(criterion.gain_error(&total)),
         };
-        BestForestCut { criterion, rules, total, least, found: None }
+        BestForestCut { criterion, rules, total, bounds, least, found: None }
+    }
+
+    /// Returns in which order a feature must have the values of both sides of a cut; see [`order_of_children`].
+    fn order(&self, feature: u32, is_apart: bool) -> Constraint {
+        order_of_children(self.rules.constraint(feature), self.rules.missing, is_apart)
+    }
+
+    /// Returns whether the values of both sides of a cut are in order.
+    fn are_in_order(&self, order: Constraint, left: &K::Sums, right: &K::Sums) -> bool {
+        let value = |sums| self.bounds.nearest(self.criterion.value(sums));
+        order.is_none_or(|order| order.allows(value(left), value(right)))
     }
 
     /// Returns the gain of a cut, in the unit in which models store gains.
@@ -181,9 +156,9 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 
     /// Returns a scan that divides all rows of the node. Those in `start` are on the left of every cut.
-    fn two_sides(&self, missing: MissingBranch, start: K::Sums) -> Scan<K::Sums> {
+    fn two_sides(&self, missing: MissingBranch, start: K::Sums) -> ForestCutScan<K::Sums> {
         let (total, middle) = (self.total, K::Sums::default());
-        Scan { missing, total, start, middle, beside: 0.0, least: self.least }
+        ForestCutScan { missing, total, start, middle, beside: 0.0, least: self.least }
     }
 
     /// Evaluates the cuts of a feature whose missing values have a child of their own. If no cut between values gains
@@ -202,7 +177,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let beside = self.criterion.score(missing);
         let least = self.least_beside(&total, beside);
         let (start, middle) = (K::Sums::default(), *missing);
-        let scan = Scan { missing: MissingBranch::Middle, total, start, middle, beside, least };
+        let scan = ForestCutScan { missing: MissingBranch::Middle, total, start, middle, beside, least };
         // What gains the most for this feature alone decides between three children and two.
         let best = self.best_of_scan(drawn.feature, values, &scan, true);
         match best {
@@ -226,7 +201,8 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             return;
         }
         let score = self.criterion.score(&left) + self.criterion.score(missing);
-        if self.is_better(score, drawn) {
+        let order = self.order(drawn.feature, true);
+        if self.is_better(score, drawn) && self.are_in_order(order, &left, missing) {
             let (feature, worth) = (drawn.feature, score - drawn.penalty);
             let (code, threshold) = (bins.bins() as u32 - 1, f32::MAX);
             let (missing, middle) = (MissingBranch::Right, K::Sums::default());
@@ -236,7 +212,13 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
 
     /// Tries every cut between two codes. If missing values go right, a cut after the last code separates them from all
     /// other values.
-    fn scan(&mut self, drawn: &Drawn, bins: &FeatureBins, values: &[(u32, K::Sums)], scan: Scan<K::Sums>) {
+    fn scan(
+        &mut self,
+        drawn: &Drawn,
+        bins: &FeatureBins,
+        values: &[(u32, K::Sums)],
+        scan: ForestCutScan<K::Sums>,
+    ) {
         // Features with penalties are compared by their best cuts.
         if let Some(place) = self.best_of_scan(drawn.feature, values, &scan, self.rules.priced) {
             self.take(drawn, bins, values, &scan, place);
@@ -249,7 +231,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         drawn: &Drawn,
         bins: &FeatureBins,
         values: &[(u32, K::Sums)],
-        scan: &Scan<K::Sums>,
+        scan: &ForestCutScan<K::Sums>,
         (place, both, left): (usize, f64, K::Sums),
     ) {
         let score = both + scan.beside;
@@ -266,26 +248,48 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         &self,
         feature: u32,
         values: &[(u32, K::Sums)],
-        scan: &Scan<K::Sums>,
+        scan: &ForestCutScan<K::Sums>,
         alone: bool,
     ) -> Option<(usize, f64, K::Sums)> {
         let criterion = self.criterion;
+        if self.rules.constraint(feature).is_some() {
+            return self.best_place(
+                feature,
+                values,
+                scan,
+                alone,
+                |sums| criterion.score(sums),
+                |place, left| {
+                    let order = self
+                        .order(feature, scan.missing == MissingBranch::Right && place + 1 == values.len());
+                    self.are_in_order(order, left, &K::minus(scan.total, left))
+                },
+            );
+        }
         match (K::rows(&self.total) as usize) < FEW_ROWS {
-            true => self.best_place(feature, values, scan, alone, |sums| criterion.score_of_few(sums)),
-            false => self.best_place(feature, values, scan, alone, |sums| criterion.score(sums)),
+            true => self.best_place(
+                feature,
+                values,
+                scan,
+                alone,
+                |sums| criterion.score_of_few(sums),
+                |_, _| true,
+            ),
+            false => self.best_place(feature, values, scan, alone, |sums| criterion.score(sums), |_, _| true),
         }
     }
 
     /// Returns the index of the last code on the left of the best cut, the score of both sides, and the sums of the
-    /// left side.
+    /// left side. `allows` returns whether a better cut is allowed, given its index and the sums of the left side.
     #[inline(always)]
     fn best_place(
         &self,
         feature: u32,
         values: &[(u32, K::Sums)],
-        scan: &Scan<K::Sums>,
+        scan: &ForestCutScan<K::Sums>,
         alone: bool,
         score: impl Fn(&K::Sums) -> f64,
+        allows: impl Fn(usize, &K::Sums) -> bool,
     ) -> Option<(usize, f64, K::Sums)> {
         let total = &scan.total;
         let all = K::rows(total);
@@ -306,7 +310,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
                 continue;
             }
             let both = score(&left) + score(&K::minus(*total, &left));
-            if both > least || (ties && both == least) {
+            if (both > least || (ties && both == least)) && allows(place, &left) {
                 (least, ties) = (both, false);
                 found = Some((place, both, left));
             }
@@ -368,6 +372,10 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             return;
         }
         score += self.criterion.score(&right);
+        let is_apart = missing == MissingBranch::Right && threshold == f32::MAX;
+        if !self.are_in_order(self.order(drawn.feature, is_apart), &left, &right) {
+            return;
+        }
         if missing == MissingBranch::Middle {
             score += self.criterion.score(&middle);
         }
@@ -417,35 +425,5 @@ impl CodeExtremes {
     /// Returns whether rows differ in the feature.
     pub(super) fn vary(&self) -> bool {
         self.first < self.last || (self.missing && self.first == self.last)
-    }
-}
-
-/// Returns a cut between two codes that are adjacent in a node: the last code below the midpoint of the two codes'
-/// values, and the midpoint. Rows outside the node may have codes in between; the midpoint determines their side.
-pub(super) fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
-    let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
-    (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
-}
-
-impl CutRules {
-    /// Returns the code and threshold of a cut between one of the node's codes and the next code that occurs in the
-    /// node. The threshold is the midpoint between the two codes or, unless each code represents a single value, a
-    /// bin boundary near the midpoint.
-    fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
-        let below = values[place].0;
-        let Some((above, _)) = values.get(place + 1) else {
-            return (bins.bins() as u32 - 1, f32::MAX); // the other side has only missing values
-        };
-        let (code, threshold) = between(bins, below, *above);
-        (code, if self.every_value { threshold } else { bins.cuts[code as usize] })
-    }
-
-    /// Returns the code and threshold of a random cut between two codes.
-    fn place_at_random(&self, bins: &FeatureBins, (first, last): (u32, u32), draw: f64) -> (u32, f32) {
-        let (least, most) = (bins.centres[first as usize], bins.centres[last as usize]);
-        let at = (f64::from(least) + draw * (f64::from(most) - f64::from(least))) as f32;
-        let code = bins.code_up_to(at).clamp(first, last - 1);
-        let is_between = bins.centres[code as usize] <= at && at < bins.centres[code as usize + 1];
-        (code, if self.every_value && is_between { at } else { bins.cuts[code as usize] })
     }
 }

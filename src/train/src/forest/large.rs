@@ -192,7 +192,8 @@ impl<K: Criterion> LargeNode<K> {
         if self.pending.is_empty() {
             return;
         }
-        let mut best = BestForestCut::new(&context.criterion, &context.rules, self.open.sums);
+        let mut best =
+            BestForestCut::new(&context.criterion, &context.rules, self.open.sums, self.open.bounds);
         best.found = self.cut.take(); // of earlier scans
         for (drawn, tally) in std::mem::take(&mut self.pending) {
             let bins = &context.binning.features[drawn.feature as usize];

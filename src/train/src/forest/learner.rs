@@ -5,7 +5,7 @@ use super::grower::grower;
 use super::listwise::{self, NdcgVariant, SplitOrder};
 use super::out_of_bag::OutOfBag;
 use super::view::CodeLanes;
-use super::{OUT_OF_BAG, sample, trees_in_a_scan, values_of};
+use super::{OUT_OF_BAG, sample, tree_bytes, trees_in_a_scan, values_of};
 use crate::bins::BinnedData;
 use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{
@@ -104,13 +104,17 @@ impl<'a> ForestLearner<'a> {
         self.grower.grow_batch(first..last + 1, &draw)
     }
 
-    /// Returns the number of trees per batch.
+    /// Returns the number of trees per batch. It does not change the trees.
     fn batch_size(&self) -> u32 {
-        match self.data.is_in_memory() {
+        let threads = rayon::current_num_threads() as u32;
+        let usual = match self.data.is_in_memory() {
             // Each thread grows several trees, so that few threads are idle while the last trees are grown.
-            true => 4 * rayon::current_num_threads() as u32,
+            true => 4 * threads,
             false => trees_in_a_scan(),
-        }
+        };
+        // The memory that training needs at least includes a tree for each thread.
+        let more = self.data.spare() / tree_bytes(self.parameters, self.data.row_count());
+        usual.min(threads.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)))
     }
 
     fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {

@@ -10,6 +10,7 @@
 mod block;
 mod criterion;
 mod cut;
+mod cut_rules;
 mod features;
 mod grower;
 mod large;
@@ -24,8 +25,8 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{FeatureCount, ForestSettings, LeafScore, MissingPolicy, Sampling, StageStart};
 use crate::driver::{
-    ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts, StageContext, StartScores,
-    TrainRequest, ValidationData, ValidationSet, value_of,
+    DataSize, ForestNode, ForestTree, Learner, MemberInput, Observer, PartSettings, Scores, SplitCosts,
+    StageContext, StartScores, TrainRequest, ValidationData, ValidationSet, value_of,
 };
 use crate::objective::check_gains;
 use grower::grower;
@@ -37,6 +38,7 @@ use planetree_metric::MOST_GAIN;
 use planetree_model::model::{Combine, PartFamily, Tree, TreeEnsemble};
 use planetree_model::predict::win_rates;
 use route::ForestRouter;
+use std::ops::Range;
 use std::sync::Arc;
 use view::{CodeLanes, PartitionView};
 
@@ -65,21 +67,42 @@ fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + listed + out_of_bag
 }
 
+/// Returns the memory of a grown tree in bytes, at most: two nodes per leaf, in a list that may have twice the room that it
+/// needs. Trees on all rows down to single ones are much larger than what else is kept of the rows.
+fn tree_bytes(parameters: &ForestSettings, rows: u64) -> u64 {
+    let tree = &parameters.learner.tree;
+    let fraction = if tree.sampling.queries.is_some() { 1.0 } else { tree.sampling.fraction };
+    // Of a sample with replacement, so many rows differ.
+    let share = if parameters.learner.bootstrap { 1.0 - (-fraction).exp() } else { fraction };
+    let leaves = (rows as f64 * share) as u64 / tree.min_data_in_leaf.max(1);
+    let most = tree.max_depth.map_or(u64::MAX, |depth| 1u64.checked_shl(depth).unwrap_or(u64::MAX));
+    2 * 2 * leaves.clamp(1, most) * size_of::<ForestNode>() as u64
+}
+
+/// More bytes than any machine has.
+const MOST_BYTES: u64 = 1 << 48;
+
 /// Returns whether out-of-bag scores are computed, as an output or as the start of the next stage.
 fn wants_out_of_bag(request: &TrainRequest) -> bool {
     request.out_of_bag || request.plan.stage_start == StageStart::OutOfBag
 }
 
-/// Grows the trees whose numbers are in the range `trees`.
+/// Grows the trees whose numbers are in the range `trees`. `penalties` are those of
+/// [`crate::driver::TreeGrower::set_penalties`].
 pub(crate) fn grow_trees(
     parameters: &ForestSettings,
     data: &BinnedData,
-    trees: std::ops::Range<u32>,
+    trees: Range<u32>,
+    penalties: Option<&[f64]>,
 ) -> Result<Vec<ForestTree>> {
     /// Memory limit for sums and copied rows, in bytes. The data is already in memory.
     const ROOM: usize = 1 << 30;
     let draw = |tree: u32| sample::draw(parameters, &data.rows, tree.into());
-    grower(parameters, data, ROOM)?.grow_batch(trees, &draw)
+    let mut grower = grower(parameters, data, ROOM)?;
+    if let Some(penalties) = penalties {
+        grower.set_penalties(penalties.into())?;
+    }
+    grower.grow_batch(trees, &draw)
 }
 
 impl PartSettings for ForestSettings {
@@ -120,7 +143,10 @@ impl PartSettings for ForestSettings {
             None => Combine::Mean,
             Some(_) => Combine::Wins,
         };
-        let part = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
+        let part = TreeEnsemble {
+            normalisation: parameters.learner.tree.applied_normalisation(),
+            ..TreeEnsemble::new(combine, 0.0, None, Vec::new())
+        };
         let place = request.place();
         let cost_parameters = parameters.learner.tree.costs;
         let costs = SplitCosts::new(request.costs.as_ref(), cost_parameters, context.features, &place)?;
@@ -130,6 +156,21 @@ impl PartSettings for ForestSettings {
 
     fn bytes_per_row(&self, request: &TrainRequest, _members: u64) -> u64 {
         bytes_per_row(request, self)
+    }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        (tree_bytes(self, size.rows) * size.threads).min(MOST_BYTES)
+    }
+
+    fn kept_bytes(&self, request: &TrainRequest, size: &DataSize) -> u64 {
+        /// Trees that are converted, encoded and written at the same time.
+        const STREAMED: u64 = 4;
+        let kept = match request.keeps_trees(self.early_stopping_rounds) {
+            true => u64::from(self.num_trees),
+            false => STREAMED,
+        };
+        // The list of a tree in the model has just the room that it needs.
+        (tree_bytes(self, size.rows) / 2).saturating_mul(kept).min(MOST_BYTES)
     }
 
     fn logs_error(&self, _request: &TrainRequest) -> bool {

@@ -6,7 +6,7 @@
 
 use super::block::{BlockRows, ForestContext, OpenForestNode, SubtreeGrower};
 use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
-use super::cut::CutRules;
+use super::cut_rules::CutRules;
 use super::features::{Path, TreeFeatures};
 use super::grower::{GrowBelow, OpenLeaf, Top};
 use super::large::{Buffers, LargeNode};
@@ -15,7 +15,7 @@ use crate::bins::{BinnedData, Codes};
 use crate::config::{ForestSettings, LeafScore, PointCriterion};
 use crate::driver::ForestTree;
 use crate::driver::{Draw, TreeGrower};
-use crate::tree::{Scale, round};
+use crate::tree::{Scale, ValueBounds, round};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use rayon::prelude::*;
@@ -194,7 +194,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
     /// Starts a tree that consists of the root.
     fn start(&self, number: u32, rows: Vec<u32>) -> PointGrowth<K> {
         let mut tree = ForestTree::default();
-        let node = self.context.add_node(&mut tree, 0, &self.sums(&rows));
+        let node = self.context.add_node(&mut tree, 0, &self.sums(&rows), ValueBounds::ALL);
         let root = OpenLeaf { node, path: Path::ROOT, rows: 0..rows.len() };
         self.continue_from(number, Top { tree, rows, open: vec![root] })
     }
@@ -214,7 +214,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
         for OpenLeaf { node, path, rows } in top.open {
             let depth = growth.tree.nodes[node as usize].depth;
             let sums = self.sums(&growth.rows[rows.clone()]);
-            growth.place(self, OpenForestNode { node, path, depth, sums, rows });
+            growth.place(self, OpenForestNode { node, path, depth, sums, rows, bounds: ValueBounds::ALL });
         }
         growth
     }

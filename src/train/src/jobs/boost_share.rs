@@ -3,7 +3,7 @@
 //! the dataset and the trees grown so far.
 
 use super::member_share::MemberShare;
-use super::snapshot::{MemberSnapshot, TrainingSnapshot, start_scores};
+use super::snapshot::{MemberSnapshot, TrainingSnapshot};
 use super::worker_shares::OwnWorkers;
 use super::{learned_labels, map_labels};
 use crate::bins::BinnedData;
@@ -142,7 +142,7 @@ fn new_member(
     let state = WorkerState {
         scores: match &member.start {
             None => Scores::constant(&data.rows, member.base_score),
-            Some(model) => Scores::of_partitions(start_scores(model, shard)?),
+            Some(start) => Scores::of_partitions(start.scores(shard)?),
         },
         odds: None,
         metrics: match objective {

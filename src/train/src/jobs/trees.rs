@@ -27,6 +27,8 @@ pub struct GrowTrees {
     pub parameters: String,
     /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
     pub at_most: Option<i32>,
+    /// How much a split on each feature must gain more than a split on a free feature. `None` if all are free.
+    pub penalties: Option<Vec<f64>>,
 }
 
 /// Grown trees of a forest, in the order of their numbers.
@@ -83,7 +85,12 @@ impl Job for GrowTrees {
         }
         let parameters = Parameters::from_toml(&self.parameters)?;
         let settings: ForestSettings = parameters.with(parameters.forest().ok_or_else(malformed)?.clone());
-        Ok(Some(GrownTrees(grow_trees(&settings, &learned_labels(&state.data, self.at_most), trees)?)))
+        let data = learned_labels(&state.data, self.at_most);
+        let fits = |penalties: &Vec<f64>| penalties.len() == data.binning.features.len();
+        if !self.penalties.as_ref().is_none_or(fits) {
+            return Err(malformed());
+        }
+        Ok(Some(GrownTrees(grow_trees(&settings, &data, trees, self.penalties.as_deref())?)))
     }
 }
 
@@ -107,7 +114,8 @@ mod tests {
     #[test]
     fn every_tree_is_dealt_once() {
         for (trees, workers) in [(1..9, 3), (5..6, 4), (1..101, 7)] {
-            let job = GrowTrees { trees: trees.clone(), workers, parameters: String::new(), at_most: None };
+            let (parameters, trees_of_all) = (String::new(), trees.clone());
+            let job = GrowTrees { trees: trees_of_all, workers, parameters, at_most: None, penalties: None };
             let dealt: Vec<u32> = (0..workers).flat_map(|worker| job.of_worker(worker)).collect();
             assert_eq!(dealt, trees.collect::<Vec<_>>());
         }

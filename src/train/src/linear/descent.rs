@@ -20,8 +20,9 @@ pub(super) struct LossDescent<'a> {
     /// The values of `svm_c` of SVMs, one per round, each of which finds the minimum. Empty for other models, of which a
     /// round is a step.
     pub costs: Vec<f64>,
-    /// The values of `svm_c` for which the maximum number of steps ended the search, with what a further step would gain.
-    pub unfinished: Vec<(f64, f64)>,
+    /// The rounds in which the maximum number of steps ended the search for a value of `svm_c`, with what a further step
+    /// would gain.
+    pub unfinished: Vec<(u32, f64)>,
     /// The function before the first round of this run.
     pub function: LinearFunction,
     /// The function after the last round, with its loss. `None` before the first round of this run.
@@ -39,7 +40,7 @@ impl LinearAlgorithm for LossDescent<'_> {
             return Err(match self.costs.is_empty() {
                 true => Error::usage(
                     format_args!("lambda_l2 = {:e} is too large: the penalty overflows", self.problem.lambda),
-                    "lower lambda_l2; at the scale of the features, 1 is already strong",
+                    "lower lambda_l2; the linear presets have 1e-10 and 1",
                 ),
                 false => Error::usage("svm_c is too small: the penalty overflows", "raise svm_c"),
             });
@@ -60,7 +61,7 @@ impl LinearAlgorithm for LossDescent<'_> {
             self.problem.lambda = self.problem.plan.weight / cost;
             let next = self.problem.minimise(&self.jobs, current.function.clone())?;
             if !next.is_minimum() {
-                self.unfinished.push((*cost, next.possible_gain()));
+                self.unfinished.push((round, next.possible_gain()));
             }
             self.current = Some(next);
             return Ok(true);
@@ -88,12 +89,6 @@ impl LinearAlgorithm for LossDescent<'_> {
     }
 
     fn limit_note(&self, rounds: u32) -> Option<String> {
-        if let Some((cost, gain)) = self.unfinished.first() {
-            return Some(format!(
-                "svm_c = {cost}: the search ended after {STEPS} steps, and a further one would lower the objective by about \
-                 {gain:.1e} of it; lower svm_c"
-            ));
-        }
         let current =
             self.current.as_ref().filter(|current| self.costs.is_empty() && !current.is_minimum())?;
         Some(format!(
@@ -101,6 +96,15 @@ impl LinearAlgorithm for LossDescent<'_> {
              num_trees, or set a larger lambda_l2 if the classes can be separated",
             counted(u64::from(rounds), "round", "rounds"),
             current.possible_gain()
+        ))
+    }
+
+    fn unfinished_note(&self, kept: u32) -> Option<String> {
+        let (round, gain) = self.unfinished.iter().find(|(round, _)| *round == kept)?;
+        Some(format!(
+            "svm_c = {}: the search ended after {STEPS} steps, and a further one would lower the objective by about {gain:.1e} \
+             of it; lower svm_c",
+            self.costs[*round as usize - 1]
         ))
     }
 }

@@ -7,8 +7,7 @@ use super::rows::{FeatureRange, LinearRows};
 use super::sums::FixedSums;
 use super::weights::RowWeights;
 use crate::config::{LinearLoss, Parameters, Target};
-use crate::jobs::{SharedMeans, start_scores};
-use planetree_base::compact::Bytes;
+use crate::jobs::{SharedMeans, StartSnapshot};
 use planetree_base::error::Result;
 use planetree_base::job::{Partial, Shard};
 use planetree_base::wire::malformed;
@@ -62,13 +61,22 @@ pub struct LinearSnapshot {
     pub weights: RowWeights,
     /// The grade up to which labels become 1 and above which they become 0. `None` if the labels are learned.
     pub at_most: Option<i32>,
-    /// The content of the file of the model whose scores training starts from. `None` if it starts without scores.
-    pub start: Option<Bytes>,
+    /// What the scores that training starts from are computed from. `None` if it starts without scores.
+    pub start: Option<StartSnapshot>,
+    /// Memory per row besides the values of the features, in bytes: the label, the score, and what jobs keep.
+    pub row_bytes: u64,
 }
 
 /// Finds the largest absolute score that training starts from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinearOffset;
+
+/// Finds the largest difference between two documents of a query in a normalised feature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearDifference {
+    /// The features.
+    pub plan: StandardPlan,
+}
 
 /// The largest absolute value of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,10 +87,13 @@ pub(crate) fn read_rows(
     snapshot: Option<LinearSnapshot>,
     shard: &Shard<'_, LabelledData>,
 ) -> Result<Option<LinearRows>> {
-    let Some(LinearSnapshot { parameters, weights, at_most, start }) = snapshot else { return Ok(None) };
+    let Some(LinearSnapshot { parameters, weights, at_most, start, row_bytes }) = snapshot else {
+        return Ok(None);
+    };
     let parameters = Parameters::from_toml(&parameters)?;
-    let rows = LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref())?;
-    let offsets = start.map(|model| start_scores(&model, shard)).transpose()?;
+    let mut rows = LinearRows::read(shard.data, shard.parts, &parameters, parameters.label_map.as_ref())?;
+    rows.row_bytes = row_bytes;
+    let offsets = start.map(|start| start.scores(shard)).transpose()?;
     let target = at_most.map_or(Target::Labels, Target::AtMost);
     rows.learning((&target, &weights), offsets, &parameters).map(Some)
 }
@@ -131,6 +142,9 @@ linear_job!(LinearSums, "linear_sums", LinearTotals, |job, rows| {
     LinearTotals { sums: totals.sums, means: SharedMeans::of(&totals.means) }
 });
 linear_job!(LinearOffset, "linear_offset", Largest, |_job, rows| Largest(rows.largest_offset()));
+linear_job!(LinearDifference, "linear_difference", Largest, |job, rows| Largest(
+    rows.largest_difference(&job.plan)
+));
 
 impl Partial for Largest {
     fn merge(&mut self, other: Self) -> Result<()> {

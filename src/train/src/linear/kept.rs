@@ -23,6 +23,11 @@ impl KeptResult {
         result.clone().downcast().ok()
     }
 
+    /// Frees the last result.
+    pub(crate) fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Replaces the last result.
     pub(crate) fn keep<T: Send + Sync + 'static>(&self, numbers: &[f64], result: T) -> Arc<T> {
         let result = Arc::new(result);

@@ -32,6 +32,11 @@ pub(crate) trait LinearAlgorithm: Send {
     fn limit_note(&self, _rounds: u32) -> Option<String> {
         None
     }
+
+    /// Returns a message for the user if a limit within the round `kept` ended its search.
+    fn unfinished_note(&self, _kept: u32) -> Option<String> {
+        None
+    }
 }
 
 /// Learner of a linear function.
@@ -74,6 +79,10 @@ impl<A: LinearAlgorithm> Learner for LinearLearner<A> {
 
     fn limit_note(&self, rounds: u32) -> Option<String> {
         self.algorithm.limit_note(rounds)
+    }
+
+    fn unfinished_note(&self, kept: u32) -> Option<String> {
+        self.algorithm.unfinished_note(kept)
     }
 
     fn no_split(&self) -> Error {

@@ -41,7 +41,7 @@ pub(super) struct Evaluation {
 }
 
 /// A direction that reduces the loss.
-struct Step {
+struct NewtonStep {
     direction: Vec<f64>,
     /// Twice the reduction of the loss that the step would achieve if the loss were quadratic.
     decrement: f64,
@@ -111,7 +111,7 @@ impl Problem<'_> {
         const INVISIBLE: f64 = 1e-11;
         /// Maximum number of times that a step is halved.
         const HALVINGS: u32 = 40;
-        let Step { direction, decrement } = now.step();
+        let NewtonStep { direction, decrement } = now.step();
         let size = now.size();
         if decrement.is_nan() || decrement <= CONVERGED * size {
             return Ok(None);
@@ -153,10 +153,10 @@ impl Evaluation {
         self.objective.abs().max(f64::MIN_POSITIVE)
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> NewtonStep {
         let direction = self.hessian.clone().solve(&self.gradient);
         let decrement = direction.iter().zip(&self.gradient).map(|(one, other)| one * other).sum();
-        Step { direction, decrement }
+        NewtonStep { direction, decrement }
     }
 }
 

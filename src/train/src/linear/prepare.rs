@@ -1,7 +1,7 @@
 //! Prepares a linear model before the first round: reads the rows and standardises the features.
 
 use super::descent::LossDescent;
-use super::jobs::{LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
+use super::jobs::{LinearDifference, LinearMoments, LinearOffset, LinearRanges, LinearSnapshot};
 use super::learner::LinearLearner;
 use super::newton::Problem;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
@@ -14,11 +14,11 @@ use crate::config::{
     LearnerParameters, LinearLoss, LinearPenalty, LinearSettings, ObjectiveParameters, Parameters, svm_costs,
 };
 use crate::driver::{
-    FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
+    DataSize, FeatureValues, Learner, MemberInput, Observer, PartSettings, Scores, StageContext, StartScores,
     TrainRequest, TrainingStart, mean_of,
 };
+use crate::jobs::StartSnapshot;
 use crate::objective::objective;
-use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledRows;
@@ -37,6 +37,10 @@ pub(crate) struct LinearInput<'a> {
     pub parameters: String,
     /// The scores that training starts from.
     pub start: Option<StartScores>,
+    /// Memory per row besides the values of the features, in bytes: the label, the score, and what jobs keep.
+    pub row_bytes: u64,
+    /// Whether nothing but differences between the documents of a query counts.
+    pub is_relative: bool,
 }
 
 /// The rows of a part, ready for training.
@@ -69,6 +73,8 @@ impl PartSettings for LinearSettings {
             normalisation: self.learner.normalisation,
             parameters: self.with(LearnerParameters::Linear(self.learner.clone())).to_toml(),
             start: given,
+            row_bytes: BYTES_PER_ROW,
+            is_relative: false,
         };
         let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
         let intercept = LinearPoint { intercept: start, weights: vec![0.0; plan.features.len()] };
@@ -97,6 +103,22 @@ impl PartSettings for LinearSettings {
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
     }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        /// Bytes of a fixed-point sum, and of a number.
+        const SUM: u64 = 16;
+        const NUMBER: u64 = 8;
+        // The second derivatives, for half of all pairs of features. There are several lists of sums per thread, and the
+        // total is solved in place of copies.
+        let pairs = (size.features + 1) * (size.features + 2) / 2;
+        let sums = pairs * SUM * (4 * size.threads + 4) + pairs * NUMBER * 4;
+        sums + query_bytes(size)
+    }
+}
+
+/// Returns the memory of the values of a query's documents, in all threads.
+pub(crate) fn query_bytes(size: &DataSize) -> u64 {
+    size.threads * size.documents * (size.features + 8) * 8
 }
 
 /// Returns the score of all rows before the first round: the best constant. Returns an error if the loss cannot learn
@@ -144,12 +166,13 @@ fn jobs<'a, L: Sync>(
     let (input, weights) = (data.member, data.weights);
     if let Some(backend) = &request.backend {
         let start = match start {
-            Some(TrainingStart::Remote(model)) => Some(Bytes(model.to_bytes()?)),
+            Some(TrainingStart::Remote(scores)) => Some(StartSnapshot::of(&scores)?),
             _ => None,
         };
         let has_start = start.is_some();
         let parameters = data.parameters.clone();
-        let snapshot = LinearSnapshot { parameters, weights, at_most: input.at_most, start };
+        let (at_most, row_bytes) = (input.at_most, data.row_bytes);
+        let snapshot = LinearSnapshot { parameters, weights, at_most, start, row_bytes };
         let jobs = LinearJobs::remote(&**backend, input.number, snapshot);
         let offset = if has_start { jobs.run(&LinearOffset)?.0 } else { 0.0 };
         return Ok((jobs, offset));
@@ -243,13 +266,19 @@ fn plan(
         number += 1;
         planned.set_moments(normalisation, moments, weight)
     });
-    if plan.features.is_empty() {
-        let (problem, remedy) = match normalisation {
-            FeatureNormalisation::Query => (
-                "all features are constant within queries",
-                "set normalise_features=z, or train on queries with several documents",
-            ),
-            _ => ("all features are constant", "train on data with features that differ between rows"),
+    let is_by_query = normalisation == FeatureNormalisation::Query;
+    let has_difference = || -> Result<bool> {
+        // With features normalised by query, the moments have told.
+        Ok(is_by_query || !data.is_relative || jobs.run(&LinearDifference { plan: plan.clone() })?.0 > 0.0)
+    };
+    if plan.features.is_empty() || !has_difference()? {
+        const WITHIN: &str = "all features are constant within queries";
+        let (problem, remedy) = match (is_by_query, data.is_relative) {
+            (_, true) => (WITHIN, "train on features that differ between the documents of a query"),
+            (true, false) => (WITHIN, "set normalise_features=z, or train on queries with several documents"),
+            (false, false) => {
+                ("all features are constant", "train on data with features that differ between rows")
+            }
         };
         return Err(Error::place(source.place(), problem, remedy));
     }

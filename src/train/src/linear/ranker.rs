@@ -1,13 +1,15 @@
 //! What learners that optimise a ranking metric by a linear function share.
 
 use super::learner::{LinearAlgorithm, LinearLearner};
-use super::prepare::{BYTES_PER_ROW, LinearInput, PreparedRows, prepare};
+use super::prepare::{BYTES_PER_ROW, LinearInput, PreparedRows, prepare, query_bytes};
 use super::ranking::RankingTarget;
 use super::runner::LinearJobs;
 use super::validation::LinearValidation;
 use super::weights::RowWeights;
 use crate::config::{LearnerParameters, MetricRanker, Parameters, RankerParameters};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
+use crate::driver::{
+    DataSize, Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest,
+};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
 use planetree_metric::Metric;
@@ -59,6 +61,10 @@ impl<O: MetricAlgorithm> PartSettings for Parameters<MetricRanker<O>> {
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * RANKING_BYTES_PER_ROW
     }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        query_bytes(size)
+    }
 }
 
 impl RankingProblem<'_> {
@@ -93,12 +99,14 @@ fn problem<'a, O: MetricAlgorithm>(
         normalisation: ranker.normalisation,
         parameters: settings.with(O::parameters(ranker.clone())).to_toml(),
         start,
+        row_bytes: RANKING_BYTES_PER_ROW,
+        is_relative: true,
     };
     let PreparedRows { plan, jobs, validation } = prepare(context, settings, data, observer)?;
     let target = RankingTarget {
         plan,
         metric: ranker.metric.to_string(),
-        convention: settings.convention.to_string(),
+        convention: settings.convention.for_training().to_string(),
         queries: rows.iter().map(|rows| rows.queries().count() as u64).sum(),
     };
     let problem = RankingProblem { target, jobs, metrics: settings.metrics.clone() };

@@ -4,6 +4,7 @@
 use super::kept::KeptResult;
 use super::loss::RowLoss;
 use super::plan::{LinearPoint, PlannedFeature, StandardPlan};
+use super::prepare::BYTES_PER_ROW;
 use super::ranking::RankingCache;
 use super::row_objective::RowObjective;
 use super::sums::{FixedSums, SumScale};
@@ -24,6 +25,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Columns are padded to a multiple of this many documents, which are multiplied at a time.
 pub(crate) const LANES: usize = 4;
+/// Number of features that a task decodes together.
+const DECODED_AT_A_TIME: usize = 16;
 /// Minimum number of queries that a task adds up, so that there are few lists of sums.
 const QUERIES_PER_TASK: usize = 16;
 
@@ -44,6 +47,8 @@ pub struct LinearRows {
     pub(crate) along: KeptResult,
     /// The scores that training started from, by partition.
     offsets: Option<Vec<Vec<f64>>>,
+    /// Memory per row besides the values of the features, in bytes.
+    pub(super) row_bytes: u64,
 }
 
 /// The sums at a point, and the metrics of its scores.
@@ -71,7 +76,12 @@ impl LinearRows {
             if let Some(map) = label_map {
                 rows.iter_mut().try_for_each(|rows| rows.map_labels(map, &source.place()))?;
             }
-            let values = source.values_of(&group, 0..source.features())?;
+            // Decoding all features of a wide dataset at once would take several times the memory of the values.
+            let starts: Vec<usize> = (0..source.features()).step_by(DECODED_AT_A_TIME).collect();
+            let values = starts.into_par_iter().map(|start| {
+                source.values_of(&group, start..(start + DECODED_AT_A_TIME).min(source.features()))
+            });
+            let values = values.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
             Ok((rows, values))
         });
         let (rows, values): (Vec<Vec<LabelledRows>>, _) =
@@ -96,6 +106,7 @@ impl LinearRows {
             along: KeptResult::default(),
             objective: OnceLock::new(),
             offsets,
+            row_bytes: BYTES_PER_ROW,
         })
     }
 
@@ -156,10 +167,11 @@ impl LinearRows {
         offsets.fold(0.0, |most, offset| most.max(offset.abs()))
     }
 
-    /// Returns the approximate memory in bytes.
+    /// Returns the approximate memory in bytes, with what jobs will keep.
     pub fn bytes(&self) -> u64 {
         let values = self.values.iter().flatten().map(|column| 4 * column.len() as u64);
-        values.sum::<u64>() + self.rows.iter().map(|rows| 24 * rows.len() as u64).sum::<u64>()
+        let rows: u64 = self.rows.iter().map(|rows| rows.len() as u64).sum();
+        values.sum::<u64>() + self.row_bytes * rows
     }
 
     /// Returns the smallest and the largest value of each feature after missing values were replaced, and whether any
@@ -197,6 +209,22 @@ impl LinearRows {
             sums
         };
         FixedSums::concatenated(plan.features.par_iter().map(of_feature).collect())
+    }
+
+    /// Returns the largest difference between two documents of a query in a normalised feature.
+    pub fn largest_difference(&self, plan: &StandardPlan) -> f64 {
+        let of_feature = |(planned, normaliser): (&PlannedFeature, FeatureNormaliser)| {
+            let mut normalised = Vec::new();
+            let of_query = |(partition, _, query): QueryRows<'_>| {
+                let values = &self.values[partition][planned.feature as usize][query];
+                normalised.resize(values.len(), 0.0);
+                normaliser.normalise(values, &mut normalised);
+                let least = normalised.iter().copied().fold(f64::INFINITY, f64::min);
+                normalised.iter().fold(0.0, |most: f64, value| most.max(value - least))
+            };
+            self.queries().map(of_query).fold(0.0, f64::max)
+        };
+        plan.features.par_iter().zip(plan.normalisers()).map(of_feature).reduce(|| 0.0, f64::max)
     }
 
     /// Computes the sums of losses, gradients and hessians at a point.

@@ -1,9 +1,12 @@
 //! Compares trained weights with slow twins: normal equations of plain sums, and the gradient of the log loss.
 
+use super::{LinearSnapshot, RowWeights, read_rows};
 use crate::config::{Parameters, load};
 use crate::fixtures::{Document, FEATURES, Notes, dataset, documents, normalised, request, resumed};
 use crate::{Outcome, Silent, train};
+use planetree_base::job::Shard;
 use planetree_base::storage::Location;
+use planetree_data::source::LabelledData;
 use planetree_model::model::{LinearFunction, Model, PartFamily};
 
 fn trained(data: &Location, preset: &str, set: &[&str]) -> Outcome {
@@ -325,10 +328,54 @@ fn a_ranking_svm_gives_constant_features_no_weight() {
         assert!(terms[1].weight.abs() < 1e-12, "{how}: {}", terms[1].weight);
         assert!(terms[0].weight.abs() > 1e-3, "{how}: {}", terms[0].weight);
     }
+}
+
+/// Rankers that learn from differences between documents would end with a model that ties all of them.
+#[test]
+fn features_that_are_constant_within_queries_order_nothing() {
+    let room = tempfile::tempdir().unwrap();
+    let mut documents = documents(12, 40);
     for document in &mut documents {
         document.features = [Some(document.query as f32); FEATURES];
     }
     let data = dataset(room.path(), "constant", &documents, 1 << 20);
-    let error = train(&request(&data, "ranksvm", &["svm_c=1"]), &mut Silent).err().unwrap().to_string();
-    assert!(error.contains("all features are constant within queries"), "{error}");
+    for how in ["query", "z", "minmax", "none"] {
+        let normalise = format!("normalise_features={how}");
+        for (preset, set) in [
+            ("ranksvm", "svm_c=1"),
+            ("adarank", "max_repeats=2"),
+            ("coordinate-ascent", "line_steps=2"),
+            ("ranknet-net", "restarts=2"),
+            ("listnet", "hidden_layers=none"),
+        ] {
+            let request = request(&data, preset, &[set, &normalise]);
+            let error = train(&request, &mut Silent).err().unwrap();
+            let (problem, remedy) = (error.to_string(), error.remedy().unwrap_or_default());
+            assert!(
+                problem.contains("all features are constant within queries"),
+                "{preset}, {how}: {problem}"
+            );
+            assert!(remedy.contains("train on features that differ"), "{preset}, {how}: {remedy}");
+        }
+    }
+    // Regression learns from differences between queries, too.
+    for (preset, set) in [("linear", "num_trees=1"), ("ranknet-net", "objective=squared")] {
+        trained(&data, preset, &[set, "normalise_features=z"]);
+    }
+}
+
+#[test]
+fn an_executor_counts_what_jobs_keep() {
+    let room = tempfile::tempdir().unwrap();
+    let documents = documents(11, 30);
+    let source = LabelledData::open(&dataset(room.path(), "data", &documents, 1 << 20), None).unwrap();
+    let plan = load(Some("ranksvm"), None, &["svm_c=1".to_owned()]).unwrap();
+    let parameters = plan.only().unwrap().to_toml();
+    let bytes = |row_bytes: u64| {
+        let (parameters, weights) = (parameters.clone(), RowWeights::Given);
+        let snapshot = LinearSnapshot { parameters, weights, at_most: None, start: None, row_bytes };
+        let shard = Shard { data: &source, parts: &[0] };
+        read_rows(Some(snapshot), &shard).unwrap().unwrap().bytes()
+    };
+    assert_eq!(bytes(72) - bytes(24), 48 * documents.len() as u64);
 }

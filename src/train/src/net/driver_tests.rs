@@ -2,6 +2,7 @@
 
 use crate::fixtures::{Notes, dataset, documents, request};
 use crate::{LogEntry, Outcome, Silent, TrainRequest, train};
+use planetree_base::storage::Location;
 use planetree_model::model::Model;
 
 fn value_of(outcome: &Outcome, split: &str, round: u32) -> f64 {
@@ -72,30 +73,33 @@ fn restarts_of_a_class_are_compared_by_its_labels() {
     assert!(by_validation == by_training);
 }
 
+/// Trains two nets that may diverge, and returns the notes. There are none if both diverge in the first epoch.
+fn notes_of_divergence(data: &Location, two: &str, seed: u32, epochs: u32) -> Vec<String> {
+    let (seed, epochs) = (format!("seed={seed}"), format!("num_trees={epochs}"));
+    let set = [
+        "objective=squared",
+        "optimiser=sgd",
+        "learning_rate=0.5",
+        "hidden_layers=none",
+        "normalise_features=z",
+        "batch_queries=8",
+        "metric=rmse",
+        two,
+        &seed,
+        &epochs,
+    ];
+    let mut notes = Notes::default();
+    match train(&request(data, "ranknet-net", &set), &mut notes) {
+        Ok(_) => notes.0,
+        Err(_) => Vec::new(),
+    }
+}
+
 #[test]
 fn the_divergence_of_one_of_several_nets_is_reported() {
     let room = tempfile::tempdir().unwrap();
     let data = dataset(room.path(), "data", &documents(24, 30), 1 << 20);
-    let notes = |seed: u32, epochs: u32| {
-        let (seed, epochs) = (format!("seed={seed}"), format!("num_trees={epochs}"));
-        let set = [
-            "objective=squared",
-            "optimiser=sgd",
-            "learning_rate=0.5",
-            "hidden_layers=none",
-            "normalise_features=z",
-            "batch_queries=8",
-            "metric=rmse",
-            "runs=2",
-            &seed,
-            &epochs,
-        ];
-        let mut notes = Notes::default();
-        match train(&request(&data, "ranknet-net", &set), &mut notes) {
-            Ok(_) => notes.0,
-            Err(_) => Vec::new(), // the first epoch diverged already
-        }
-    };
+    let notes = |seed: u32, epochs: u32| notes_of_divergence(&data, "runs=2", seed, epochs);
     let epochs = |notes: &[String]| -> Vec<u32> {
         let after = notes.iter().filter_map(|note| note.split("the net diverged in epoch ").nth(1));
         after.map(|text| text.split(':').next().unwrap().parse().unwrap()).collect()
@@ -108,6 +112,24 @@ fn the_divergence_of_one_of_several_nets_is_reported() {
         .expect("two runs diverge in different epochs");
     // The other net goes on to the last round, so training does not end because of the divergence.
     assert_eq!(epochs(&notes(seed, later - 1)), [earlier]);
+}
+
+#[test]
+fn the_divergence_of_a_restart_is_reported() {
+    let room = tempfile::tempdir().unwrap();
+    let data = dataset(room.path(), "data", &documents(24, 30), 1 << 20);
+    let notes = |seed: u32, epochs: u32| notes_of_divergence(&data, "restarts=2", seed, epochs);
+    let last = |notes: &[String]| -> Option<u32> {
+        let after = notes.iter().find_map(|note| note.split("the net diverged in epoch ").nth(1))?;
+        after.split(':').next()?.parse().ok()
+    };
+    let one = "1 of 2 restarts diverged";
+    let found = (0..40).find_map(|seed| {
+        // Training ends when the last restart diverges; the other one may have diverged before.
+        let before = last(&notes(seed, 500))?.checked_sub(1).filter(|before| *before > 0)?;
+        notes(seed, before).into_iter().find(|note| note.contains(one))
+    });
+    assert!(found.is_some_and(|note| note.contains("lower learning_rate")));
 }
 
 #[test]

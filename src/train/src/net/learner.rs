@@ -153,7 +153,8 @@ impl Learner for NetLearner<'_> {
             shape(layers) == shape(&self.current.layers)
         };
         let mut all = nets.iter().map(|net| &net.layers).chain(&best);
-        if !all.all(|layers| is_fitting(layers)) || !nets.iter().all(TrainedNet::is_valid) {
+        let are_too_many = nets.len() > self.problem.settings.learner.restarts as usize;
+        if are_too_many || !all.all(|layers| is_fitting(layers)) || !nets.iter().all(TrainedNet::is_valid) {
             return Err(damaged());
         }
         (self.nets, self.diverged) = (nets, diverged);
@@ -190,7 +191,15 @@ impl Learner for NetLearner<'_> {
     }
 
     fn warning(&self) -> Option<String> {
-        self.diverged.map(diverged_note)
+        let restarts = self.problem.settings.learner.restarts as usize;
+        match (self.diverged, restarts - self.nets.len()) {
+            (Some(epoch), _) => Some(diverged_note(epoch)),
+            (None, 0) => None,
+            (None, lost) => Some(format!(
+                "{lost} of {restarts} restarts diverged: weights or scores became non-finite; the others were kept; \
+                 lower learning_rate"
+            )),
+        }
     }
 
     fn no_split(&self) -> Error {

@@ -23,7 +23,7 @@ const BETAS: [f64; 2] = [0.9, 0.999];
 const EPSILON: f64 = 1e-8;
 
 impl OptimiserState {
-    /// Creates the state before the first step of a net with so many weights.
+    /// Creates the state before the first step of a net with this many weights.
     pub(super) fn new(parameters: &NetParameters, weights: usize) -> Self {
         match parameters.optimiser {
             Optimiser::Adam => OptimiserState::Adam { moments: vec![[0.0; 2]; weights], powers: [1.0; 2] },
@@ -31,7 +31,7 @@ impl OptimiserState {
         }
     }
 
-    /// Returns whether this is the state of a net with so many weights.
+    /// Returns whether this is the state of a net with this many weights.
     pub(super) fn fits(&self, weights: usize) -> bool {
         match self {
             OptimiserState::Adam { moments, .. } => moments.len() == weights,

@@ -5,9 +5,9 @@ use super::learner::{EpochResult, NetLearner};
 use super::training::NetProblem;
 use crate::config::{LearnerParameters, NetSettings, ObjectiveParameters};
 use crate::driver::{
-    Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest, mean_of,
+    DataSize, Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest, mean_of,
 };
-use crate::linear::{BYTES_PER_ROW, LinearInput, PreparedRows, RowWeights, prepare};
+use crate::linear::{BYTES_PER_ROW, LinearInput, PreparedRows, RowWeights, prepare, query_bytes};
 use crate::objective::{LabelProblem, Objective, objective};
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
@@ -36,12 +36,18 @@ impl PartSettings for NetSettings {
             ));
         }
         let parameters = self.with(LearnerParameters::Net(self.learner.clone())).to_toml();
+        let trains_output = matches!(
+            self.learner.objective,
+            ObjectiveParameters::Squared | ObjectiveParameters::Logistic { .. }
+        );
         let data = LinearInput {
             member: input,
             weights: RowWeights::Given,
             normalisation: self.learner.normalisation,
             parameters: parameters.clone(),
             start,
+            row_bytes: BYTES_PER_ROW,
+            is_relative: !trains_output,
         };
         let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
         let problem = NetProblem {
@@ -50,10 +56,7 @@ impl PartSettings for NetSettings {
             jobs,
             queries,
             output,
-            trains_output: matches!(
-                self.learner.objective,
-                ObjectiveParameters::Squared | ObjectiveParameters::Logistic { .. }
-            ),
+            trains_output,
             metrics: self.metrics.iter().map(|metric| Mean::new(*metric)).collect(),
         };
         let nets: Vec<_> = (0..self.learner.restarts).map(|restart| problem.start(restart)).collect();
@@ -75,6 +78,20 @@ impl PartSettings for NetSettings {
 
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
+    }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        /// Bytes of a weight in each thread: its gradient for a query, and two sums of gradients.
+        const WEIGHT: u64 = 8 + 2 * 16;
+        /// Bytes of a weight in each net: the weight, two moments, and copies of them for the best round.
+        const STATE: u64 = 6 * 8;
+        let units: Vec<u64> = self.learner.hidden.iter().map(|units| u64::from(*units)).chain([1]).collect();
+        let inputs = [size.features].into_iter().chain(units.iter().copied());
+        let weights: u64 = inputs.zip(&units).map(|(inputs, units)| (inputs + 1) * units).sum();
+        // The values of hidden units, and their gradients.
+        let hidden = size.threads * size.documents * 3 * units.iter().sum::<u64>() * 8;
+        let nets = u64::from(self.learner.restarts);
+        weights * (WEIGHT * size.threads + STATE * nets) + hidden + query_bytes(size)
     }
 }
 

@@ -5,10 +5,12 @@ use super::active_pairs::pair_count;
 use super::jobs::PairPlan;
 use super::newton::{PairMinimum, PairProblem};
 use crate::config::{LearnerParameters, RankSvmSettings, svm_costs};
-use crate::driver::{Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest};
+use crate::driver::{
+    DataSize, Learner, MemberInput, Observer, PartSettings, StageContext, StartScores, TrainRequest,
+};
 use crate::linear::{
     LinearAlgorithm, LinearInput, LinearLearner, LinearPoint, PreparedRows, RowWeights, costs_tried,
-    overflow, prepare, query_weight,
+    overflow, prepare, query_bytes, query_weight,
 };
 use planetree_base::error::{Error, Result};
 use planetree_data::source::LabelledRows;
@@ -19,8 +21,8 @@ use std::borrow::Cow;
 /// Maximum number of Newton steps of a round. Usually there are about ten.
 const STEPS: u32 = 100;
 
-/// Memory per row besides the values of the features: the label and the score, and the order, the active pairs and the
-/// product with a direction at the current point.
+/// Memory per row besides the values of the features: the label and the score, and at the current point two copies of
+/// the scores, the order, the active pairs and the product with a direction.
 const BYTES_PER_ROW: u64 = 24 + 48;
 
 /// RankSVM, one value of `svm_c` after the other.
@@ -33,8 +35,8 @@ struct RankSvm<'a> {
     function: LinearFunction,
     /// The metrics of the training rows after the last round.
     means: Vec<Mean>,
-    /// What a search promised that was ended by the maximum number of steps, with its value of `svm_c`.
-    unfinished: Vec<(f64, f64)>,
+    /// The rounds of this run whose search was ended by the maximum number of steps, with what the last step promised.
+    unfinished: Vec<(u32, f64)>,
 }
 
 impl PartSettings for RankSvmSettings {
@@ -52,6 +54,8 @@ impl PartSettings for RankSvmSettings {
             normalisation: self.learner.normalisation,
             parameters: self.with(LearnerParameters::RankSvm(self.learner.clone())).to_toml(),
             start: given,
+            row_bytes: BYTES_PER_ROW,
+            is_relative: true,
         };
         let PreparedRows { plan, jobs, validation } = prepare(context, self, data, observer)?;
         let zero = LinearPoint { intercept: 0.0, weights: vec![0.0; plan.features.len()] };
@@ -76,6 +80,10 @@ impl PartSettings for RankSvmSettings {
 
     fn bytes_per_row(&self, _request: &TrainRequest, members: u64) -> u64 {
         members * BYTES_PER_ROW
+    }
+
+    fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
+        query_bytes(size)
     }
 }
 
@@ -109,7 +117,7 @@ impl LinearAlgorithm for RankSvm<'_> {
         if !found.is_finite() {
             return Err(overflow(self.request.place()));
         }
-        self.unfinished.extend(unfinished.map(|promised| (*cost, promised)));
+        self.unfinished.extend(unfinished.map(|promised| (round, promised)));
         self.function =
             self.problem.plan.standard.function(&LinearPoint { intercept: 0.0, weights: found.weights });
         self.means = found.means;
@@ -128,9 +136,9 @@ impl LinearAlgorithm for RankSvm<'_> {
         costs_tried(self.costs.len())
     }
 
-    fn limit_note(&self, _rounds: u32) -> Option<String> {
-        let (cost, promised) = self.unfinished.first()?;
-        Some(unfinished_note(*cost, *promised))
+    fn unfinished_note(&self, kept: u32) -> Option<String> {
+        let (round, promised) = self.unfinished.iter().find(|(round, _)| *round == kept)?;
+        Some(unfinished_note(self.costs[*round as usize - 1], *promised))
     }
 }
 

@@ -21,11 +21,11 @@ struct QueryPoint {
 }
 
 /// The products of the features with a direction, by query.
-struct Direction(Vec<Vec<f64>>);
+struct SearchDirection(Vec<Vec<f64>>);
 
 /// Buffers that are reused from query to query.
 #[derive(Default)]
-struct Buffers {
+struct PointBuffers {
     scalings: Vec<Scaling>,
     pairs: PairBuffers,
     numbers: Vec<f64>,
@@ -50,8 +50,11 @@ impl<'a> PairRows<'a> {
 
     /// Returns the sums of [`PairSums`](super::PairSums), and the scores by partition.
     pub(super) fn sums(&self, weights: &[f64], scales: &[SumScale]) -> (FixedSums, Vec<Vec<f64>>) {
-        let start = || (FixedSums::zero(scales.len()), Vec::new(), Buffers::default());
-        let add = |(mut sums, mut points, mut buffers): (FixedSums, Vec<QueryPoint>, Buffers),
+        // The point before is not needed any more.
+        self.rows.at_point.clear();
+        self.rows.along.clear();
+        let start = || (FixedSums::zero(scales.len()), Vec::new(), PointBuffers::default());
+        let add = |(mut sums, mut points, mut buffers): (FixedSums, Vec<QueryPoint>, PointBuffers),
                    query: &QueryRows<'_>| {
             points.push(dispatch!(self.level, _ => {
                 self.add_point(query, weights, scales, &mut sums, &mut buffers)
@@ -83,10 +86,10 @@ impl<'a> PairRows<'a> {
         weights: &[f64],
         scales: &[SumScale],
         sums: &mut FixedSums,
-        buffers: &mut Buffers,
+        buffers: &mut PointBuffers,
     ) -> QueryPoint {
         let (_, rows, range) = query;
-        let Buffers { scalings, pairs: pair_buffers, numbers: gradients, .. } = buffers;
+        let PointBuffers { scalings, pairs: pair_buffers, numbers: gradients, .. } = buffers;
         let features = self.features(query, scalings);
         let mut scores = self.start_scores(query);
         features.add_scores(weights, &mut scores);
@@ -107,7 +110,7 @@ impl<'a> PairRows<'a> {
     /// Returns the sums of [`PairProduct`](super::PairProduct): the product of the hessian at a point with a direction.
     pub(super) fn product(&self, weights: &[f64], direction: &[f64], scales: &[SumScale]) -> FixedSums {
         let point = self.point(weights);
-        self.summed(scales.len(), |sums, buffers: &mut Buffers, number, query| {
+        self.summed(scales.len(), |sums, buffers: &mut PointBuffers, number, query| {
             let point = &point.0[number];
             dispatch!(self.level, _ => self.add_product(query, point, direction, scales, sums, buffers));
         })
@@ -121,14 +124,14 @@ impl<'a> PairRows<'a> {
         direction: &[f64],
         scales: &[SumScale],
         sums: &mut FixedSums,
-        buffers: &mut Buffers,
+        buffers: &mut PointBuffers,
     ) {
         let (_, rows, range) = query;
         let weight = query_weight(rows, range.clone());
         if weight <= 0.0 || point.pairs.count() <= 0.0 {
             return;
         }
-        let Buffers { scalings, pairs, numbers, product } = buffers;
+        let PointBuffers { scalings, pairs, numbers, product } = buffers;
         let features = self.features(query, scalings);
         numbers.clear();
         numbers.resize(range.len(), 0.0);
@@ -155,7 +158,7 @@ impl<'a> PairRows<'a> {
                 centre(&mut scores);
                 scores
             };
-            Direction(self.queries.par_iter().map_init(Vec::new, scores).collect())
+            SearchDirection(self.queries.par_iter().map_init(Vec::new, scores).collect())
         });
         self.summed(scales.len(), |sums, buffers: &mut LineBuffers, number, query| {
             buffers.add(query, &point.0[number], (&along.0[number], length), scales, sums);
@@ -165,7 +168,7 @@ impl<'a> PairRows<'a> {
     /// Returns the point of some weights.
     fn point(&self, weights: &[f64]) -> Arc<PairPoint> {
         self.rows.at_point.get_or(weights, || {
-            let of_query = |buffers: &mut Buffers, query: &QueryRows<'_>| {
+            let of_query = |buffers: &mut PointBuffers, query: &QueryRows<'_>| {
                 let mut scores = self.start_scores(query);
                 dispatch!(self.level, _ => {
                     self.features(query, &mut buffers.scalings).add_scores(weights, &mut scores)
@@ -174,7 +177,7 @@ impl<'a> PairRows<'a> {
                 pairs.update(labels, &scores, &mut buffers.numbers, &mut buffers.pairs);
                 QueryPoint { scores, pairs }
             };
-            PairPoint(self.queries.par_iter().map_init(Buffers::default, of_query).collect())
+            PairPoint(self.queries.par_iter().map_init(PointBuffers::default, of_query).collect())
         })
     }
 

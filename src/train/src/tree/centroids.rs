@@ -3,6 +3,9 @@
 //! al., "Parallel boosted regression trees for web search ranking" (WWW 2011). Equation numbers refer to the latter
 //! paper.
 
+mod ascending;
+
+pub(super) use ascending::{MomentBounds, PART, ValueBlock};
 use serde::{Deserialize, Serialize};
 
 /// One bin: its centre p, its count m and the sum r of its targets.
@@ -66,49 +69,6 @@ impl Bin {
     }
 }
 
-/// Neighbouring values that are inserted together if possible.
-pub(super) trait ValueBlock: Sized {
-    /// Returns a number that no value of the block exceeds.
-    fn largest(&self) -> f64;
-
-    /// Returns the same values as smaller blocks, in ascending order.
-    fn parts(&self) -> impl Iterator<Item = Self>;
-
-    /// Returns the values in ascending order.
-    fn values(&self) -> impl Iterator<Item = Centroid>;
-
-    /// Returns the union of a bin and all values, computed as if they were added one by one.
-    fn add_to(&self, bin: Bin) -> Bin {
-        self.values().fold(bin, |bin, value| bin.and(Bin::of_value(value)))
-    }
-}
-
-/// The last bin of a full histogram. Its centre is not up to date, because it would need a division per value.
-struct LastBin {
-    bin: Bin,
-    /// Centre of the bin before.
-    before: f64,
-    /// The smallest gap, except that before the last bin.
-    least: f64,
-    /// A distance from the last bin that is below `least`, by more than rounding errors.
-    room: f64,
-}
-
-/// Bounds the relative rounding errors of what is compared, with a wide margin.
-const MARGIN: f64 = 1.0 / (1u64 << 46) as f64;
-
-impl LastBin {
-    /// Returns whether a value is certainly nearer to the last bin than any two bins are to each other. If so, this
-    /// holds for all smaller values, too, because the centre of the last bin never decreases.
-    #[inline(always)]
-    fn is_near(&self, value: f64, slack: f64) -> bool {
-        // The gap to the last bin and the gap before the last bin, both times the count of the last bin.
-        let gap = value * self.bin.count - self.bin.moment;
-        let last_gap = self.bin.moment - (self.before + slack) * self.bin.count;
-        gap < self.room * self.bin.count && gap < last_gap
-    }
-}
-
 /// Count and sum of targets over all values up to a split point s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Cumulative {
@@ -167,13 +127,12 @@ impl StreamingHistogram {
             self.gaps.insert(place, next.centre - bin.centre);
         }
         if self.bins.len() > self.most {
-            self.merge_at(least(&self.gaps));
+            self.merge_at(place_of(&self.gaps, least(&self.gaps)));
         }
     }
 
-    /// Merges the two bins whose gap is the smallest one, which is given. If gaps are equal, the first one is chosen.
-    fn merge_at(&mut self, least: f64) {
-        let Some(place) = self.gaps.iter().position(|gap| *gap == least) else { return };
+    /// Merges the bin at a place with the next one.
+    fn merge_at(&mut self, place: usize) {
         let merged = self.bins[place].and(self.bins[place + 1]).with_centre();
         self.bins[place] = merged;
         self.bins.remove(place + 1);
@@ -186,102 +145,41 @@ impl StreamingHistogram {
         }
     }
 
-    /// Inserts values in ascending order, all above those inserted before. The result is that of inserting them one
-    /// by one, but nearly all take a few additions: a value that is nearer to the last bin than any two bins are to
-    /// each other is added to that bin at once, and so is a block of values if its largest one is as near. `reach` is
-    /// the largest magnitude of all values.
-    #[inline(always)]
-    pub(super) fn insert_ascending(&mut self, blocks: impl Iterator<Item = impl ValueBlock>, reach: f64) {
-        let slack = reach * MARGIN;
-        let mut last = self.last_bin(slack);
-        for block in blocks {
-            if let Some(last) = &mut last
-                && last.is_near(block.largest(), slack)
-            {
-                last.bin = block.add_to(last.bin);
-                continue;
-            }
-            for part in block.parts() {
-                match &mut last {
-                    Some(last) if last.is_near(part.largest(), slack) => last.bin = part.add_to(last.bin),
-                    _ => self.insert_each(&mut last, &part, slack),
-                }
-            }
-        }
-        if let Some(last) = last {
-            let bin = last.bin.with_centre();
-            self.bins[self.most - 1] = bin;
-            self.gaps[self.most - 2] = bin.centre - last.before;
-        }
-    }
-
-    /// Inserts the values of a block one by one.
-    fn insert_each(&mut self, last: &mut Option<LastBin>, block: &impl ValueBlock, slack: f64) {
-        for value in block.values() {
-            match last {
-                Some(last) if last.is_near(value.centre, slack) => {
-                    last.bin = last.bin.and(Bin::of_value(value));
-                }
-                Some(last) => self.insert_last(last, value, slack),
-                None => {
-                    self.insert(value);
-                    *last = self.last_bin(slack);
-                }
-            }
-        }
-    }
-
-    /// Returns the last bin, or `None` if further values do not lead to merging yet.
-    fn last_bin(&self, slack: f64) -> Option<LastBin> {
-        let most = self.most;
-        (most > 1 && self.bins.len() == most).then(|| {
-            let least = least(&self.gaps[..most - 2]);
-            let room = least * (1.0 - MARGIN) - slack;
-            LastBin { bin: self.bins[most - 1], before: self.bins[most - 2].centre, least, room }
-        })
-    }
-
-    /// Inserts a value above all others into a full histogram, whose last bin is in `last`: either another pair is nearer
-    /// to each other, or the comparison is too close to be decided without the centre of the last bin.
-    fn insert_last(&mut self, last: &mut LastBin, value: Centroid, slack: f64) {
-        let bin = Bin::of(value);
-        last.bin = last.bin.with_centre();
-        let (gap, last_gap) = (bin.centre - last.bin.centre, last.bin.centre - last.before);
-        if gap < last.least && gap < last_gap {
-            last.bin = last.bin.and(bin);
-            return;
-        }
-        let most = self.most;
-        self.bins[most - 1] = last.bin;
-        self.gaps[most - 2] = last_gap;
-        self.merge_at(if last_gap < last.least { last_gap } else { last.least });
-        self.gaps.push(bin.centre - self.bins[most - 2].centre);
-        self.bins.push(bin);
-        if let Some(new) = self.last_bin(slack) {
-            *last = new;
-        }
-    }
-
     /// Inserts the bins of another histogram one by one.
     pub(super) fn merge(&mut self, bins: &[Centroid]) {
         bins.iter().for_each(|bin| self.insert(*bin));
     }
 }
 
+/// Number of gaps that are compared independently of each other, so that the compiler can use vectors.
+const LANES: usize = 8;
+
 /// Returns the smallest gap, or infinity if there is none.
-#[inline]
+#[inline(always)]
 fn least(gaps: &[f64]) -> f64 {
-    /// Number of gaps that are compared independently of each other, so that the compiler can use vectors.
-    const LANES: usize = 8;
     let smaller = |one: f64, other: f64| if other < one { other } else { one };
     let mut lanes = [f64::INFINITY; LANES];
     let (chunks, others) = gaps.as_chunks::<LANES>();
     for chunk in chunks {
-        for (lane, gap) in lanes.iter_mut().zip(chunk) {
-            *lane = smaller(*lane, *gap);
-        }
+        lanes.iter_mut().zip(chunk).for_each(|(lane, gap)| *lane = smaller(*lane, *gap));
     }
-    others.iter().chain(&lanes).fold(f64::INFINITY, |least, gap| smaller(least, *gap))
+    lanes.iter_mut().zip(others).for_each(|(lane, gap)| *lane = smaller(*lane, *gap));
+    let mut count = LANES;
+    while count > 1 {
+        count /= 2;
+        let (first, second) = lanes.split_at_mut(count);
+        first.iter_mut().zip(second).for_each(|(one, other)| *one = smaller(*one, *other));
+    }
+    lanes[0]
+}
+
+/// Returns the place of the first gap of this size. There must be one.
+#[inline(always)]
+fn place_of(gaps: &[f64], size: f64) -> usize {
+    let is_in = |chunk: &&[f64]| chunk.iter().fold(false, |found, gap| found | (*gap == size));
+    let chunk = gaps.chunks(LANES).position(|chunk| is_in(&chunk)).unwrap_or(0);
+    let within = gaps[chunk * LANES..].iter().position(|gap| *gap == size);
+    chunk * LANES + within.unwrap_or(0)
 }
 
 /// Returns the count and sum over all bins.

@@ -2,7 +2,7 @@
 //! binned row.
 
 use super::cell::GradientSums;
-use super::grow::GrownTree;
+use super::grow::{GrownNode, GrownTree};
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::{Binning, Codes, FeatureCodes, MissingBranch};
@@ -64,8 +64,8 @@ impl CodedTree {
         let root = tree.nodes.first().map_or_else(GradientSums::default, |root| root.sums);
         let mut is_right = vec![false; tree.nodes.len()];
         tree.nodes.iter().filter_map(|node| node.split).for_each(|(_, left)| is_right[left + 1] = true);
-        let value = |place: usize, sums| match (
-            learning_rate * rules.value(sums, root, is_right[place]),
+        let value = |place: usize, node: &GrownNode| match (
+            learning_rate * node.bounds.nearest(rules.value(node.sums, root, is_right[place])),
             rules.scale.gradient,
         ) {
             (value, units) if in_units => (value * units).round() / units,
@@ -73,7 +73,7 @@ impl CodedTree {
         };
         let nodes = tree.nodes.iter().enumerate().map(|(place, node)| CodedNode {
             depth: node.depth,
-            value: value(place, node.sums),
+            value: value(place, node),
             cover: match cover {
                 Cover::Weight => node.sums.weight as f64 / rules.scale.weight,
                 Cover::Rows => node.sums.count as f64,

@@ -155,7 +155,7 @@ fn best_of_list<C: Cell>(
         _ => (None, list),
     };
     let values: Vec<C> = list.iter().map(|(_, cell)| *cell).collect();
-    let cut = context.rules.best_cut(&values, missing, open.total.sums(context.rules.scale.count_bits))?;
+    let cut = context.best_cut(open, feature, &values, missing)?;
     let place = cut.code as usize;
     let centre = |place: usize| list.get(place).map(|(code, _)| bins.centres[*code as usize]);
     let threshold = match (centre(place), centre(place + 1)) {

@@ -2,10 +2,12 @@
 
 use super::cell::Cell;
 use super::kept::KeptHistograms;
+use super::monotone::ValueBounds;
 use super::row_store::RowStore;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::BinnedData;
+use crate::config::Constraint;
 use planetree_base::error::Result;
 
 /// A node whose split is being searched.
@@ -15,9 +17,13 @@ pub struct OpenNode<C> {
     pub node: NodeId,
     /// Sum over the rows of the node.
     pub total: C,
+    /// The bounds of the values of its leaves.
+    pub bounds: ValueBounds,
     /// Whether the node may be split. If not, it is only listed because its histogram may help to derive the histogram
     /// of its sibling.
     pub wanted: bool,
+    /// Whether its children cannot be split, so that its histogram is not needed once its own split is found.
+    pub deepest: bool,
 }
 
 /// Sibling nodes: the children of a node, or the root alone.
@@ -60,6 +66,8 @@ pub struct GrowContext<'a> {
     pub histogram_bytes: usize,
     /// How much a split on each feature must gain more than a split on a free feature. `None` if all are free.
     pub penalties: Option<&'a [f64]>,
+    /// The monotone constraint of each feature. `None` if no feature is constrained.
+    pub monotone: Option<&'a [Constraint]>,
 }
 
 impl GrowContext<'_> {

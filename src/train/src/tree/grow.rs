@@ -3,6 +3,7 @@
 use super::cell::{Cell, GradientSums};
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::frontier::{Frontier, Order, Ready};
+use super::monotone::ValueBounds;
 use super::row_store::RowStore;
 use super::rows::{NodeId, NodeSplit};
 use super::split::FoundSplit;
@@ -24,6 +25,8 @@ pub struct GrownNode {
     pub sums: GradientSums,
     /// Split and left child; `None` for a leaf. The other children have the next indices.
     pub split: Option<(FoundSplit, NodeId)>,
+    /// The bounds of its value, and of the values of all leaves below it.
+    pub bounds: ValueBounds,
 }
 
 /// Size limits of a tree.
@@ -43,7 +46,7 @@ pub fn grow<C: Cell>(
     finder: &mut dyn SplitFinder<C>,
 ) -> Result<GrownTree> {
     let mut growth = TreeGrowth { context, limits, nodes: Vec::new(), frontier: Frontier::new(limits.order) };
-    let root = growth.add_node(rows.root()?, 0);
+    let root = growth.add_node(rows.root()?, 0, ValueBounds::ALL);
     growth.find(rows, finder, &[Siblings::root(root)])?;
     loop {
         let batch = growth.frontier.next();
@@ -78,18 +81,24 @@ impl TreeGrowth<'_> {
         batch.iter().map(number).collect()
     }
 
-    fn add_node<C: Cell>(&mut self, total: C, depth: u32) -> OpenNode<C> {
+    fn add_node<C: Cell>(&mut self, total: C, depth: u32, bounds: ValueBounds) -> OpenNode<C> {
         let node = self.nodes.len();
         let sums = total.sums(self.context.rules.scale.count_bits);
-        self.nodes.push(GrownNode { depth, sums, split: None });
+        self.nodes.push(GrownNode { depth, sums, split: None, bounds });
         let has_room = depth < self.limits.depth && !self.frontier.is_full();
-        OpenNode { node, total, wanted: has_room && self.context.rules.may_split(sums) }
+        let wanted = has_room && self.context.rules.may_split(sums);
+        OpenNode { node, total, bounds, wanted, deepest: depth + 1 >= self.limits.depth }
     }
 
     /// Adds the children of a split, given the sums over their rows.
     fn add_children<C: Cell>(&mut self, split: &NodeSplit, totals: Vec<C>) -> Siblings<C> {
-        let depth = self.nodes[split.node].depth + 1;
-        let nodes = totals.into_iter().map(|total| self.add_node(total, depth)).collect();
+        let GrownNode { depth, bounds, .. } = self.nodes[split.node];
+        let bits = self.context.rules.scale.count_bits;
+        let sums = |child: usize| totals.get(child).copied().unwrap_or_default().sums(bits);
+        let (left, right) = (sums(0), sums(1));
+        let bounds = self.context.bounds_of_children(bounds, &split.split, left, right);
+        let children = totals.into_iter().zip(bounds);
+        let nodes = children.map(|(total, bounds)| self.add_node(total, depth + 1, bounds)).collect();
         self.nodes[split.node].split = Some((split.split, split.left));
         Siblings { parent: Some(split.node), nodes }
     }

@@ -54,16 +54,7 @@ impl<C: Cell> KeptHistograms<C> {
         let mut plans = Vec::with_capacity(siblings.len());
         let mut wanted = Vec::new();
         for pair in siblings {
-            let parent = pair.parent.and_then(|parent| self.kept.remove(&parent));
-            if let Some(parent) = &parent {
-                self.kept_bytes -= parent.bytes();
-            }
-            let given = match &mut self.carry {
-                Some(carry) if pair.parent.is_none() => carry.given.take(),
-                _ => None,
-            };
-            let carries = self.carry.is_some();
-            let plan = match (HistogramPlan::of(pair, parent, given, bits, carries), pair.parent) {
+            let plan = match (self.plan(pair, bits), pair.parent) {
                 (HistogramPlan::Unused(histogram), Some(node)) => {
                     self.keep_for_next_root(node, histogram, context.histogram_bytes);
                     continue;
@@ -94,6 +85,24 @@ impl<C: Cell> KeptHistograms<C> {
             }
         }
         Ok(all)
+    }
+
+    /// Returns how the histograms of siblings are obtained, which uses up that of their parent.
+    pub(super) fn plan(&mut self, siblings: &Siblings<C>, count_bits: u32) -> HistogramPlan<C> {
+        let parent = siblings.parent.and_then(|parent| self.kept.remove(&parent));
+        if let Some(parent) = &parent {
+            self.kept_bytes -= parent.bytes();
+        }
+        let given = match &mut self.carry {
+            Some(carry) if siblings.parent.is_none() => carry.given.take(),
+            _ => None,
+        };
+        HistogramPlan::of(siblings, parent, given, count_bits, self.carries())
+    }
+
+    /// Returns whether histograms are kept to derive the root of the next tree.
+    pub(super) fn carries(&self) -> bool {
+        self.carry.is_some()
     }
 
     /// Keeps a histogram that this tree no longer needs, to derive the root histogram of the next tree. It is dropped
@@ -132,7 +141,7 @@ impl<C: Cell> KeptHistograms<C> {
 }
 
 /// How the histograms of siblings, or of the root, are obtained.
-enum HistogramPlan<C> {
+pub(super) enum HistogramPlan<C> {
     /// The histogram is already known.
     Given(OpenNode<C>, NodeHistogram<C>),
     /// The histogram of each node is built from its rows.

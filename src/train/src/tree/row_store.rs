@@ -27,9 +27,9 @@ pub trait RowStore<C: Cell> {
     /// Returns the histograms of nodes, for the given feature groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
 
-    /// Returns one histogram over all nodes in `moves`, computed as if every row had the gradient given for its node,
-    /// in units. The gradients are overwritten, so the tree must be complete. Returns `None` if the rows are remote,
-    /// because a round trip would take longer than it saves.
+    /// Replaces the gradient of every row by the number that `_moves` gives for its node, and returns the histogram of
+    /// these gradients over all nodes together. The rows' own gradients are lost, so it is called only when the tree is
+    /// complete. Returns `None` if the rows are remote, because a round trip would take longer than it saves.
     fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         Ok(None)
     }

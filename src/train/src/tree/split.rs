@@ -1,8 +1,8 @@
 //! Scores splits, and finds the best cut of a feature in its histogram.
 
-use super::cell::{Cell, GradientSums, Scale, exact};
+use super::cell::{Cell, GradientSums, Scale};
+use super::cut_scan::{BY_ONE, BY_ROWS, BY_WEIGHT, BestCut, NodeTotals};
 use crate::bins::{MissingBranch, MissingSides};
-use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
 /// Constraints on splits, and how they are scored.
@@ -67,6 +67,11 @@ pub struct FoundSplit {
 }
 
 impl FoundSplit {
+    /// Returns whether all values go left, and only missing ones right.
+    pub fn is_apart(&self) -> bool {
+        self.missing == MissingBranch::Right && self.threshold == f32::MAX
+    }
+
     /// Returns the code of missing values if they go left.
     pub fn missing_goes_left(&self) -> Option<u32> {
         self.missing_code.filter(|_| self.missing == MissingBranch::Left)
@@ -151,14 +156,14 @@ impl SplitRules {
     /// Returns the score that the split of a node must exceed, where `before` is the score of the unsplit node.
     pub fn threshold(&self, before: f64) -> f64 {
         // If all rows have the same gradient, scores differ only by rounding errors.
-        before + self.min_gain.max(before * ROUNDING)
+        before + self.min_gain.max(before.abs() * ROUNDING)
     }
 
     /// Returns the score that both sides of a cut must exceed together if missing values have a child of their own.
     /// `before` is the score of the unsplit node, `values` that of its rows with a value, and `missing` that of the
     /// others. A cut must separate values, not only values from missing ones.
     pub fn threshold_beside(&self, before: f64, values: f64, missing: f64) -> f64 {
-        (self.threshold(before) - missing).max(values + values * ROUNDING)
+        (self.threshold(before) - missing).max(values + values.abs() * ROUNDING)
     }
 
     /// Returns whether a node has enough rows to be split.
@@ -227,14 +232,20 @@ impl SplitRules {
 const ROUNDING: f64 = 1e-10;
 
 impl Divisor {
-    /// Divides a number by these sums. The result is 0 if the divisor is 0.
+    /// Returns the divisor that these sums have.
     #[inline]
-    fn divide(self, number: f64, sums: GradientSums, scale: &Scale) -> f64 {
-        let divisor = match self {
+    pub(super) fn of(self, sums: GradientSums, scale: &Scale) -> f64 {
+        match self {
             Divisor::Weight { lambda } => sums.weight as f64 / scale.weight + lambda,
             Divisor::Rows => sums.count as f64,
             Divisor::One => 1.0,
-        };
+        }
+    }
+
+    /// Divides a number by these sums. The result is 0 if the divisor is 0.
+    #[inline]
+    fn divide(self, number: f64, sums: GradientSums, scale: &Scale) -> f64 {
+        let divisor = self.of(sums, scale);
         if divisor > 0.0 { number / divisor } else { 0.0 }
     }
 }
@@ -249,171 +260,4 @@ fn weak_ranker_weight(selected: f64, pairs: f64) -> f64 {
     }
     let share = (selected / pairs).clamp(LEAST_ERROR - 1.0, 1.0 - LEAST_ERROR);
     0.5 * libm::log((1.0 + share) / (1.0 - share))
-}
-
-struct BestCut {
-    cut: Option<Cut>,
-    score: f64,
-}
-
-/// Values of a constant parameter: which sum divides the squared gradients.
-const BY_WEIGHT: u8 = 0;
-const BY_ROWS: u8 = 1;
-const BY_ONE: u8 = 2;
-
-/// Number of cuts that are scored at a time. Each cut is scored independently, so the vector width does not affect
-/// results.
-const CUTS: usize = 64;
-
-/// Totals and constants that all cuts of a node share. The totals are integers, which floating-point numbers represent
-/// exactly.
-struct NodeTotals {
-    count_bits: u32,
-    gradient: f64,
-    weight: f64,
-    count: f64,
-    /// Square of the gradient that one unit represents.
-    units: f64,
-    weight_unit: f64,
-    lambda: f64,
-    least_weight: f64,
-    least_count: f64,
-}
-
-impl NodeTotals {
-    fn of(rules: &SplitRules, total: GradientSums) -> Self {
-        let lambda = match rules.split {
-            Divisor::Weight { lambda } => lambda,
-            Divisor::Rows | Divisor::One => 0.0,
-        };
-        NodeTotals {
-            count_bits: rules.scale.count_bits,
-            gradient: total.gradient as f64,
-            weight: total.weight as f64,
-            count: total.count as f64,
-            units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
-            weight_unit: 1.0 / rules.scale.weight,
-            lambda,
-            least_weight: match rules.split {
-                // This limit is slightly below the minimum, to tolerate rounding errors, and never negative.
-                Divisor::Weight { .. } => (rules.min_weight * (1.0 - 1e-12) + lambda).max(0.0),
-                // Rows without hessians are rows like any other.
-                Divisor::Rows | Divisor::One if rules.min_weight <= 0.0 => f64::NEG_INFINITY,
-                Divisor::Rows | Divisor::One => rules.min_weight * (1.0 - 1e-12),
-            },
-            least_count: rules.min_data.max(1) as f64,
-        }
-    }
-
-    /// Returns whether a child with these sums has enough rows and weight.
-    fn is_enough(&self, sums: GradientSums) -> bool {
-        let weight = sums.weight as f64 * self.weight_unit + self.lambda;
-        sums.count as f64 >= self.least_count && weight > self.least_weight
-    }
-
-    /// Tries all cuts between the values of a node whose missing values have a child of their own. The totals are
-    /// those of the values.
-    fn scan_values<C: Cell, const BY: u8>(&self, bins: &[C], best: &mut BestCut) {
-        dispatch!(Level::new(), _ => self.scan::<C, BY>(bins, C::default(), MissingBranch::Middle, best));
-    }
-
-    /// Tries all cuts, with missing values on the allowed sides. `BY` says what sums are
-    /// divided by.
-    fn scan_sides<C: Cell, const BY: u8>(
-        &self,
-        bins: &[C],
-        (sides, missing): (MissingSides, Option<C>),
-        best: &mut BestCut,
-    ) {
-        dispatch!(Level::new(), _ => {
-            if sides == MissingSides::Left {
-                if missing.is_some() {
-                    self.scan_apart::<C, BY>(bins, best);
-                }
-                self.scan::<C, BY>(bins, missing.unwrap_or_default(), MissingBranch::Left, best);
-                return;
-            }
-            // A cut after the last bin is a candidate too: it separates missing values from all others.
-            let absent = if sides == MissingSides::Own { MissingBranch::Unseen } else { MissingBranch::Right };
-            self.scan::<C, BY>(bins, C::default(), absent, best);
-            if let (MissingSides::Either, Some(missing)) = (sides, missing) {
-                self.scan::<C, BY>(bins, missing, MissingBranch::Left, best);
-            }
-        });
-    }
-
-    /// Tries the cut after the last bin, with missing values on the right.
-    #[inline(always)]
-    fn scan_apart<C: Cell, const BY: u8>(&self, bins: &[C], best: &mut BestCut) {
-        let mut values = C::default();
-        bins.iter().for_each(|bin| values.add(*bin));
-        let mut apart = BestCut { cut: None, score: best.score };
-        self.scan::<C, BY>(&[values], C::default(), MissingBranch::Right, &mut apart);
-        if let Some(cut) = apart.cut {
-            let code = bins.len() as u32 - 1; // there is always a bin
-            *best = BestCut { cut: Some(Cut { code, ..cut }), score: apart.score };
-        }
-    }
-
-    /// Updates `best` if a cut between these bins has a higher score. Of equally good cuts, the first is chosen.
-    #[inline(always)]
-    fn scan<C: Cell, const BY: u8>(&self, bins: &[C], start: C, missing: MissingBranch, best: &mut BestCut) {
-        let mut sum = start;
-        let mut up_to = [start; CUTS];
-        for (place, bins) in bins.chunks(CUTS).enumerate() {
-            for (up_to, bin) in up_to.iter_mut().zip(bins) {
-                sum.add(*bin);
-                *up_to = sum;
-            }
-            up_to[bins.len()..].fill(sum); // same score as the last bin, which wins ties
-            let scores = self.scores::<C, BY>(&up_to);
-            let most = highest(&scores);
-            if most > best.score
-                && let Some(cut) = scores.iter().position(|score| *score == most)
-            {
-                best.score = most;
-                best.cut = Some(Cut { code: (place * CUTS + cut) as u32, missing, gain: 0.0 });
-            }
-        }
-    }
-
-    /// Returns the score of each cut: G_l^2 / D_l + G_r^2 / D_r, where G is the sum of gradients on the left or right
-    /// side, and D is the number of rows, the sum of weights plus lambda, or 1. The score is computed as a single fraction,
-    /// because division is slow.
-    #[inline(always)]
-    fn scores<C: Cell, const BY: u8>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
-        let mut scores = [0.0; CUTS];
-        for (score, left) in scores.iter_mut().zip(up_to) {
-            let left = left.sums(self.count_bits);
-            let (gradient, weight, count) = (exact(left.gradient), exact(left.weight), exact(left.count));
-            let (gradient_right, weight_right) = (self.gradient - gradient, self.weight - weight);
-            let weight_left = weight * self.weight_unit + self.lambda;
-            let weight_right = weight_right * self.weight_unit + self.lambda;
-            let (below_left, below_right) = match BY {
-                BY_ROWS => (count, self.count - count),
-                BY_ONE => (1.0, 1.0),
-                _ => (weight_left, weight_right),
-            };
-            let above = gradient * gradient * below_right + gradient_right * gradient_right * below_left;
-            let value = above * self.units / (below_left * below_right);
-            let enough = (count >= self.least_count)
-                & (self.count - count >= self.least_count)
-                & (weight_left > self.least_weight)
-                & (weight_right > self.least_weight);
-            *score = if enough { value } else { f64::NEG_INFINITY };
-        }
-        scores
-    }
-}
-
-/// Returns the highest score.
-#[inline(always)]
-fn highest(scores: &[f64; CUTS]) -> f64 {
-    let mut most = [f64::NEG_INFINITY; 8];
-    for scores in scores.as_chunks::<8>().0 {
-        for (most, score) in most.iter_mut().zip(scores) {
-            *most = if *score > *most { *score } else { *most };
-        }
-    }
-    most.into_iter().fold(f64::NEG_INFINITY, f64::max)
 }

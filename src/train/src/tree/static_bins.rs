@@ -2,6 +2,7 @@
 //! (Panda et al. 2009).
 
 use super::cell::Cell;
+use super::deepest::find_deepest;
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::{NodeHistogram, cells_of_group, feature_cells, lane_cells_of_group};
 use super::kept::KeptHistograms;
@@ -32,6 +33,9 @@ pub(super) fn find_in_histograms<C: Cell>(
 ) -> Result<Vec<Option<FoundSplit>>> {
     let binning = &context.data.binning;
     let groups = context.choice.groups(&binning.layout);
+    if let Some(splits) = find_deepest(context, &groups, kept, rows, siblings, &best_of_group)? {
+        return Ok(splits);
+    }
     // The histograms of a deep level may exceed the memory limit, so siblings are processed in batches. Each sibling
     // needs a histogram, and each thread needs its own partial histograms.
     let threads = rayon::current_num_threads();
@@ -52,7 +56,9 @@ pub(super) fn find_in_histograms<C: Cell>(
             match found {
                 Some((Some(split), (_, histogram))) => {
                     rows.found(context, &open, &split, &histogram);
-                    kept.keep(open.node, histogram, context.histogram_bytes);
+                    if kept.carries() || !open.deepest {
+                        kept.keep(open.node, histogram, context.histogram_bytes);
+                    }
                 }
                 Some((None, (_, histogram))) => {
                     kept.keep_for_next_root(open.node, histogram, context.histogram_bytes)
@@ -114,7 +120,6 @@ fn best_of_group<C: Cell>(
     allowed: &[bool],
 ) -> Option<FoundSplit> {
     let binning = &context.data.binning;
-    let total = open.total.sums(context.rules.scale.count_bits);
     let mut best = None;
     for (lane, feature) in binning.layout.groups[group].features.iter().enumerate() {
         if !allowed[*feature as usize] {
@@ -122,7 +127,7 @@ fn best_of_group<C: Cell>(
         }
         let bins = &binning.features[*feature as usize];
         let (values, missing) = cells[feature_cells(binning, group, lane)].split_at(bins.bins());
-        let cut = context.rules.best_cut(values, missing.first().copied(), total);
+        let cut = context.best_cut(open, *feature, values, missing.first().copied());
         let found = cut.map(|cut| FoundSplit {
             feature: *feature,
             code: cut.code,

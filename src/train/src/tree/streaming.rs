@@ -18,6 +18,7 @@ use super::centroids::{quantiles_of, total_of};
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::histogram::feature_cells;
 use super::kept::KeptHistograms;
+use super::monotone::SplitLimits;
 use super::root_shapes::RootShapes;
 use super::row_store::RowStore;
 use super::rows::NodeId;
@@ -150,33 +151,38 @@ impl StreamingRules {
         !self.grouped || self.workers > 1
     }
 
-    /// Returns the best of the candidates that leave enough rows to all children. `rows_up_to` returns the number of rows
-    /// with a value whose code is at most the given one, and is called with ascending codes.
+    /// Returns the best of the candidates that leave enough rows to all children and keep the limits of the node.
+    /// `sums_up_to` returns the sums over the rows with a value whose code is at most the given one, and is called with
+    /// ascending codes.
     pub fn best_cut<C: Cell>(
         &self,
         context: &GrowContext<'_>,
         open: &OpenNode<C>,
         feature: u32,
         histogram: &WorkerHistogram,
-        mut rows_up_to: impl FnMut(u32) -> i64,
+        mut sums_up_to: impl FnMut(u32) -> GradientSums,
     ) -> Option<FoundSplit> {
         let rules = &context.rules;
-        let total = open.total.sums(rules.scale.count_bits).count;
+        let total = open.total.sums(rules.scale.count_bits);
+        let limits = context.limits(open, feature);
         let mut best: Option<FoundSplit> = None;
-        self.each_cut(context, open, histogram, |cut| {
+        self.each_cut(context, open, limits, histogram, |cut| {
             if best.is_some_and(|best| cut.gain <= best.gain) {
                 return;
             }
             let split = self.split_of(context, feature, &cut);
-            let missing = histogram.missing.count;
-            let values = rows_up_to(split.code);
+            let missing = histogram.missing;
+            let values = sums_up_to(split.code);
             let (left, middle) = match split.missing {
                 MissingBranch::Left => (values + missing, None),
                 MissingBranch::Right | MissingBranch::Unseen => (values, None),
                 MissingBranch::Middle => (values, Some(missing)),
             };
-            let right = total - left - middle.unwrap_or(0);
-            if left.min(right).min(middle.unwrap_or(left)) >= rules.min_data.max(1) {
+            let right = total - left - middle.unwrap_or_default();
+            let fewest = left.count.min(right.count).min(middle.unwrap_or(left).count);
+            let is_allowed =
+                || limits.is_none_or(|limits| rules.allows(limits, left, right, split.is_apart()));
+            if fewest >= rules.min_data.max(1) && is_allowed() {
                 best = Some(split);
             }
         });
@@ -184,11 +190,12 @@ impl StreamingRules {
     }
 
     /// Passes every candidate whose score is sufficient to `take`, in ascending order of the thresholds (eq. 9 of the
-    /// paper, with interpolated sums).
+    /// paper, with interpolated sums). Whether it keeps the limits depends on the exact sums.
     fn each_cut<C: Cell>(
         &self,
         context: &GrowContext<'_>,
         open: &OpenNode<C>,
+        limits: Option<SplitLimits>,
         histogram: &WorkerHistogram,
         mut take: impl FnMut(ScoredCut),
     ) {
@@ -199,11 +206,17 @@ impl StreamingRules {
         let total = open.total.sums(rules.scale.count_bits);
         let (all_sum, all_count) = real(total);
         let missing = real(histogram.missing);
-        let before = rules.score(total);
+        let score =
+            |sums| limits.map_or_else(|| rules.score(sums), |limits| rules.score_within(sums, limits.bounds));
+        let before = score(total);
         let least = rules.threshold(before);
         // The scores of the rows with and without a value, if missing values have a child of their own.
-        let beside = rules.score(histogram.missing);
-        let least_beside = rules.threshold_beside(before, rules.score(total - histogram.missing), beside);
+        let beside = score(histogram.missing);
+        let least_beside = rules.threshold_beside(before, score(total - histogram.missing), beside);
+        let score_of = |sum, count| match limits {
+            None => rules.score_of(sum, count),
+            Some(limits) => rules.score_of_within(sum, count, limits.bounds),
+        };
         let some_missing = histogram.missing.count > 0;
         if !rules.may_cut(open.total, Some(C::of_sums(histogram.missing, rules.scale.count_bits))) {
             return;
@@ -228,7 +241,7 @@ impl StreamingRules {
                 if fewest < rules.min_weight {
                     continue;
                 }
-                let score = rules.score_of(sum, count) + rules.score_of(right_sum, right_count);
+                let score = score_of(sum, count) + score_of(right_sum, right_count);
                 if score > least {
                     take(ScoredCut { value, missing: *branch, fewest, gain: score + beside_them - before });
                 }
@@ -279,7 +292,8 @@ impl<C: Cell> NodeSearch<'_, C> {
             let mut cuts = Vec::new();
             for (feature, histogram) in features.iter().zip(of_node) {
                 if allowed[*feature as usize] {
-                    self.rules.each_cut(self.context, open, histogram, |cut| {
+                    let limits = self.context.limits(open, *feature);
+                    self.rules.each_cut(self.context, open, limits, histogram, |cut| {
                         let split = self.rules.split_of(self.context, *feature, &cut);
                         cuts.push(CandidateCut { split, fewest: cut.fewest, missing: histogram.missing });
                     });

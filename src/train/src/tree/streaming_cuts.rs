@@ -1,5 +1,6 @@
-//! Chooses among the candidates of streaming histograms, which know the number of rows on either side of a cut only
-//! approximately: the best ones are counted exactly.
+//! Chooses among the candidates of streaming histograms, which know the sums on either side of a cut only
+//! approximately: the best ones are summed exactly, to see whether their children have enough rows and keep the limits of the
+//! node.
 
 use super::cell::{Cell, GradientSums};
 use super::finder::{GrowContext, OpenNode};
@@ -31,8 +32,9 @@ pub struct NodePart {
     pub left_of: Option<FoundSplit>,
 }
 
-/// Returns the best candidate of each node that leaves enough rows to all children. `candidates` has the candidates of
-/// each feature group, by node. Ties go to the feature with the lower index, then to the lower threshold.
+/// Returns the best candidate of each node that leaves enough rows to all children and keeps the limits of the node.
+/// `candidates` has the candidates of each feature group, by node. Ties go to the feature with the lower index, then to
+/// the lower threshold.
 pub(super) fn choose<C: Cell>(
     context: &GrowContext<'_>,
     rows: &mut dyn RowStore<C>,
@@ -90,7 +92,13 @@ pub(super) fn choose<C: Cell>(
                 children[1].subtract(missing);
                 children.push(missing);
             }
-            if chosen[place].is_none() && children.iter().all(|child| child.sums(bits).count >= least) {
+            let is_allowed = || {
+                let [left, right] = [children[0], children[1]].map(|child| child.sums(bits));
+                let limits = context.limits(&wanted[place], cut.split.feature);
+                limits.is_none_or(|limits| rules.allows(limits, left, right, cut.split.is_apart()))
+            };
+            let are_enough = || children.iter().all(|child| child.sums(bits).count >= least);
+            if chosen[place].is_none() && are_enough() && is_allowed() {
                 chosen[place] = part.left_of;
                 rows.chosen(part.node, children);
             }

@@ -101,7 +101,7 @@ impl<C: Cell> ValueSums<C> {
         open.iter()
             .map(|open| {
                 let bytes = bytes_of_node(open);
-                let fits = open.wanted && bytes <= room;
+                let fits = open.wanted && !open.deepest && bytes <= room;
                 room -= if fits { bytes } else { 0 };
                 fits
             })
@@ -211,14 +211,15 @@ impl<C: Cell> FeatureSearch<'_, C> {
                 Some(cells) => parent.iter_mut().zip(cells).for_each(|(parent, cell)| parent.subtract(*cell)),
                 None => list.iter().for_each(|(code, cell)| parent[*code as usize].subtract(*cell)),
             }
-            found.push(of_node);
+            let (split, cells) = of_node;
+            found.push((split, cells.filter(|_| !open.deepest)));
         }
         let open = &siblings.nodes[largest];
         let split = match is_allowed[largest] && open.wanted {
             true => self.best_of_cells(open, &parent),
             false => None,
         };
-        found[largest] = (split, self.is_dense(open).then_some(parent));
+        found[largest] = (split, (self.is_dense(open) && !open.deepest).then_some(parent));
         found
     }
 
@@ -317,13 +318,13 @@ impl StreamingRules {
     ) -> Option<FoundSplit> {
         let scale = &context.rules.scale;
         let (mut summed, mut sum) = (0, C::default());
-        let rows_up_to = |code: u32| {
+        let sums_up_to = |code: u32| {
             let end = code as usize + 1;
             cells[summed..end].iter().for_each(|cell| sum.add(*cell));
             summed = end;
-            sum.sums(scale.count_bits).count
+            sum.sums(scale.count_bits)
         };
-        self.best_cut(context, open, feature, histogram, rows_up_to)
+        self.best_cut(context, open, feature, histogram, sums_up_to)
     }
 
     /// Returns the best split of a node on one feature, given the sums of the codes that occur.
@@ -342,12 +343,12 @@ impl StreamingRules {
         }
         let histogram = WorkerHistogram::of_list(self.centroids, bins, scale, list);
         let (mut values, mut sum) = (list.iter().peekable(), C::default());
-        let rows_up_to = |code: u32| {
+        let sums_up_to = |code: u32| {
             while let Some((_, cell)) = values.next_if(|(own, _)| *own <= code) {
                 sum.add(*cell);
             }
-            sum.sums(scale.count_bits).count
+            sum.sums(scale.count_bits)
         };
-        self.best_cut(context, open, feature, &histogram, rows_up_to)
+        self.best_cut(context, open, feature, &histogram, sums_up_to)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::add_rows::add_rows;
 use super::cell::{Cell, GradientSums, Scale, exact};
-use super::centroids::{Bin, Centroid, StreamingHistogram, ValueBlock};
+use super::centroids::{Bin, Centroid, MomentBounds, PART, StreamingHistogram, ValueBlock};
 use super::code_sums::CodeSums;
 use super::histogram::{feature_cells, finish, lane_cells_of_group};
 use super::rows::{NodeId, NodeRows, RowSets};
@@ -35,8 +35,8 @@ impl WorkerHistogram {
         let (values, missing) = cells.split_at(bins.bins());
         let units = Units::of(scale);
         let blocks = values.chunks(BLOCK).zip(bins.centres.chunks(BLOCK));
-        let blocks = blocks.map(|(cells, centres)| CellBlock { cells, centres, units });
-        Self::of_blocks(most, bins, scale, blocks, missing.first())
+        let blocks = blocks.map(|(cells, centres)| CellValues { cells, centres, units });
+        Self::of_blocks(most, bins, units, blocks, missing.first())
     }
 
     /// Builds a histogram of at most `most` bins from the sums of the codes that occur, in ascending order.
@@ -44,22 +44,22 @@ impl WorkerHistogram {
         let (values, missing) = split_missing(list, bins);
         let units = Units::of(scale);
         let blocks = values.chunks(BLOCK).map(|list| ListBlock { list, centres: &bins.centres, units });
-        Self::of_blocks(most, bins, scale, blocks, missing)
+        Self::of_blocks(most, bins, units, blocks, missing)
     }
 
     fn of_blocks<C: Cell>(
         most: usize,
         bins: &FeatureBins,
-        scale: &Scale,
+        units: Units,
         blocks: impl Iterator<Item = impl ValueBlock>,
         missing: Option<&C>,
     ) -> Self {
         let magnitude = |centre: Option<&f32>| centre.map_or(0.0, |centre| f64::from(centre.abs()));
         let reach = magnitude(bins.centres.first()).max(magnitude(bins.centres.last()));
         let mut histogram = StreamingHistogram::new(most);
-        // Products are rounded one by one and added in order, so the vector width does not affect results.
-        dispatch!(Level::new(), _ => histogram.insert_ascending(blocks, reach));
-        let missing = missing.map_or_else(GradientSums::default, |cell| cell.sums(scale.count_bits));
+        // Sums whose order matters are computed in order, so the vector width does not affect results.
+        dispatch!(Level::new(), _ => histogram.insert_ascending(blocks, reach, units.weight));
+        let missing = missing.map_or_else(GradientSums::default, |cell| cell.sums(units.count_bits));
         WorkerHistogram { bins: histogram.bins(), missing }
     }
 
@@ -71,9 +71,8 @@ impl WorkerHistogram {
     }
 }
 
-/// Number of codes that are inserted together if possible, and number of codes of smaller blocks.
-const BLOCK: usize = 64;
-const PART: usize = 8;
+/// Number of codes that are inserted together if possible.
+const BLOCK: usize = 128;
 
 /// Converts integer sums to numbers.
 #[derive(Clone, Copy)]
@@ -99,14 +98,14 @@ impl Units {
         exact(cell.sums(self.count_bits).gradient) * self.gradient
     }
 
-    /// Returns a value with its sums, or `None` if it does not occur. Rows without weight have no effect on centroids.
+    /// Returns a value with its sums, or `None` if it has neither weight nor gradients.
     #[inline(always)]
     fn value<C: Cell>(&self, centre: f32, cell: C) -> Option<Centroid> {
-        let count = self.count(cell);
-        (count > 0.0).then(|| Centroid { centre: centre.into(), count, sum: self.sum(cell) })
+        let (count, sum) = (self.count(cell), self.sum(cell));
+        (count > 0.0 || sum != 0.0).then(|| Centroid { centre: centre.into(), count, sum })
     }
 
-    /// Adds values to a bin. Counts and sums are exact, so their order does not matter; that of the moments does.
+    /// Adds values to a bin in order. Counts and sums are exact, so their order does not matter; that of the moments does.
     #[inline(always)]
     fn add<C: Cell>(&self, mut bin: Bin, values: impl Iterator<Item = (f32, C)>) -> Bin {
         let mut all = C::default();
@@ -115,6 +114,42 @@ impl Units {
             bin.moment += f64::from(centre) * self.count(cell);
         }
         self.with_sums(bin, all)
+    }
+
+    /// Adds parts of values to a bin, given the number of parts. The moments are added in order unless the bounds show that
+    /// their order does not matter.
+    #[inline(always)]
+    fn add_parts<C: Cell>(
+        &self,
+        bin: Bin,
+        bounds: MomentBounds,
+        parts: usize,
+        value: impl Fn(usize, usize) -> (f32, C),
+    ) -> Bin {
+        let moment = |part: usize, place: usize| {
+            let (centre, cell) = value(part, place);
+            f64::from(centre) * self.count(cell)
+        };
+        // Independent sums, which the compiler computes with vectors.
+        let (mut all, mut moments) = ([C::default(); PART], [0.0; PART]);
+        for part in 0..parts {
+            for (place, (sum, all)) in moments.iter_mut().zip(&mut all).enumerate() {
+                *sum += moment(part, place);
+                all.add(value(part, place).1);
+            }
+        }
+        let sum = all.into_iter().fold(C::default(), |mut sum, cell| {
+            sum.add(cell);
+            sum
+        });
+        let mut bin = self.with_sums(bin, sum);
+        if bounds.are_exact(bin.count) {
+            bin.moment += moments.iter().sum::<f64>();
+        } else {
+            let places = (0..parts).flat_map(|part| (0..PART).map(move |place| (part, place)));
+            places.for_each(|(part, place)| bin.moment += moment(part, place));
+        }
+        bin
     }
 
     #[inline(always)]
@@ -126,41 +161,42 @@ impl Units {
 }
 
 /// The sums of neighbouring codes, some of which may not occur.
-struct CellBlock<'a, C> {
+struct CellValues<'a, C> {
     cells: &'a [C],
     centres: &'a [f32],
     units: Units,
 }
 
-impl<C: Cell> ValueBlock for CellBlock<'_, C> {
+impl<C: Cell> ValueBlock for CellValues<'_, C> {
     #[inline(always)]
-    fn largest(&self) -> f64 {
-        self.centres.last().map_or(f64::NEG_INFINITY, |centre| f64::from(*centre))
+    fn len(&self) -> usize {
+        self.cells.len()
     }
 
     #[inline(always)]
-    fn parts(&self) -> impl Iterator<Item = Self> {
-        let parts = self.cells.chunks(PART).zip(self.centres.chunks(PART));
-        parts.map(|(cells, centres)| CellBlock { cells, centres, units: self.units })
+    fn at(&self, place: usize) -> f64 {
+        self.centres[place].into()
     }
 
-    #[inline]
+    #[inline(always)]
+    fn split_at(&self, count: usize) -> (Self, Self) {
+        let block = |cells, centres| CellValues { cells, centres, units: self.units };
+        let (cells, other_cells) = self.cells.split_at(count);
+        let (centres, other_centres) = self.centres.split_at(count);
+        (block(cells, centres), block(other_cells, other_centres))
+    }
+
+    #[inline(always)]
     fn values(&self) -> impl Iterator<Item = Centroid> {
         self.centres.iter().zip(self.cells).filter_map(|(centre, cell)| self.units.value(*centre, *cell))
     }
 
     #[inline(always)]
-    fn add_to(&self, mut bin: Bin) -> Bin {
+    fn add_to(&self, bin: Bin, bounds: MomentBounds) -> Bin {
         let (cells, last_cells) = self.cells.as_chunks::<PART>();
         let (centres, last_centres) = self.centres.as_chunks::<PART>();
-        let mut all = C::default();
-        for (cells, centres) in cells.iter().zip(centres) {
-            let products: [f64; PART] =
-                std::array::from_fn(|place| f64::from(centres[place]) * self.units.count(cells[place]));
-            cells.iter().for_each(|cell| all.add(*cell));
-            products.iter().for_each(|product| bin.moment += product);
-        }
-        let bin = self.units.with_sums(bin, all);
+        let value = |part: usize, place: usize| (centres[part][place], cells[part][place]);
+        let bin = self.units.add_parts(bin, bounds, cells.len(), value);
         self.units.add(bin, last_centres.iter().copied().zip(last_cells.iter().copied()))
     }
 }
@@ -173,26 +209,46 @@ struct ListBlock<'a, C> {
     units: Units,
 }
 
+impl<C: Cell> ListBlock<'_, C> {
+    #[inline(always)]
+    fn value(&self, place: usize) -> (f32, C) {
+        let (code, cell) = self.list[place];
+        (self.centres[code as usize], cell)
+    }
+}
+
 impl<C: Cell> ValueBlock for ListBlock<'_, C> {
     #[inline(always)]
-    fn largest(&self) -> f64 {
-        self.list.last().map_or(f64::NEG_INFINITY, |(code, _)| f64::from(self.centres[*code as usize]))
+    fn len(&self) -> usize {
+        self.list.len()
     }
 
     #[inline(always)]
-    fn parts(&self) -> impl Iterator<Item = Self> {
-        let parts = self.list.chunks(PART);
-        parts.map(|list| ListBlock { list, centres: self.centres, units: self.units })
+    fn at(&self, place: usize) -> f64 {
+        self.value(place).0.into()
     }
 
-    #[inline]
+    #[inline(always)]
+    fn split_at(&self, count: usize) -> (Self, Self) {
+        let block = |list| ListBlock { list, centres: self.centres, units: self.units };
+        let (list, others) = self.list.split_at(count);
+        (block(list), block(others))
+    }
+
+    #[inline(always)]
     fn values(&self) -> impl Iterator<Item = Centroid> {
-        self.list.iter().filter_map(|(code, cell)| self.units.value(self.centres[*code as usize], *cell))
+        (0..self.list.len()).filter_map(|place| {
+            let (centre, cell) = self.value(place);
+            self.units.value(centre, cell)
+        })
     }
 
     #[inline(always)]
-    fn add_to(&self, bin: Bin) -> Bin {
-        self.units.add(bin, self.list.iter().map(|(code, cell)| (self.centres[*code as usize], *cell)))
+    fn add_to(&self, bin: Bin, bounds: MomentBounds) -> Bin {
+        let (parts, others) = self.list.as_chunks::<PART>();
+        let value = |(code, cell): (u32, C)| (self.centres[code as usize], cell);
+        let bin = self.units.add_parts(bin, bounds, parts.len(), |part, place| value(parts[part][place]));
+        self.units.add(bin, others.iter().copied().map(value))
     }
 }
 
@@ -337,3 +393,6 @@ impl<'a, C: Cell> GroupSummer<'a, C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod branch;
+mod deepest;
+mod monotone;
 
 const LEAST: i64 = 3;
 
@@ -82,7 +84,7 @@ fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
 }
 
 fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Option<usize>) -> BinnedData {
-    let options = BinOptions { max_bin, missing: MissingPolicy::Learned, sparse: true };
+    let options = BinOptions { max_bin, missing: MissingPolicy::Learned, sparse: true, by_query: false };
     BinnedData::of_values(columns, &vec![0.0; rows], partition_rows, &options)
 }
 
@@ -281,7 +283,7 @@ proptest! {
         let rules = SplitRules { missing, ..rules_of(rows) };
         // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
-        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None };
+        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes, penalties: None, monotone: None };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let bits = scale(rows).count_bits;
@@ -427,7 +429,7 @@ proptest! {
             let choice = FeatureChoice::draw(
                 crate::config::load(None, None, &[]).unwrap().first().tree().unwrap(), 1, &data.binning.layout, 1);
             let split_rules = SplitRules { min_data: least, missing, ..rules_of(targets.len()) };
-            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None };
+            let context = GrowContext { data: &data, rules: split_rules, choice: &choice, histogram_bytes, penalties: None, monotone: None };
             let mut sets = sets(&data, &targets);
             let held = LocalRows { data: &data, sets: &mut sets, count_bits: split_rules.scale.count_bits };
             let mut rows = Sender { held, bounds: bounds.clone(), scale: split_rules.scale, centroids, sends };
@@ -458,7 +460,7 @@ fn lanes_may_be_full() {
         let columns: Vec<Vec<f32>> =
             (0..6).map(|feature| (0..rows).map(|row| value(row, feature)).collect()).collect();
         let targets: Vec<i32> = (0..rows).map(|row| (row * 31 % 2001) as i32 - 1000).collect();
-        let options = BinOptions { max_bin: Some(max_bin), missing, sparse: true };
+        let options = BinOptions { max_bin: Some(max_bin), missing, sparse: true, by_query: false };
         let data = BinnedData::of_values(&columns, &vec![0.0; rows], 700, &options);
         let codes = |feature: &u32| data.binning.features[*feature as usize].codes();
         let joint = data.binning.layout.groups.iter().flat_map(|group| {
@@ -522,7 +524,8 @@ fn grown_at_a_price<C: Cell>(
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
     let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
     // With this limit, some histograms are kept and others are not.
-    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000, penalties };
+    let context =
+        GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000, penalties, monotone: None };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut rows = LocalRows { data, sets, count_bits: context.rules.scale.count_bits };
     grow(&context, limits, &mut rows, finder).unwrap()

@@ -27,6 +27,7 @@ pub(super) static ADARANK: LearnerSpec = LearnerSpec {
     own: Some(&SECTION),
     uses: &[&RANKING, &NORMALISATION],
     records: &[],
+    omits: &[],
     objectives: &[],
     no_custom_objective: Some("AdaRank optimises train_metric"),
     replaces_rounds: true,

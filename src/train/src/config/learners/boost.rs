@@ -4,8 +4,9 @@ use super::super::Parameters;
 use super::super::keys::{Key, KeyKind, NOT_NEGATIVE, Written};
 use super::super::raw::RawParameters;
 use super::super::sections::{
-    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, OBJECTIVE, ObjectiveName, ObjectiveParameters,
-    PAIRWISE, PairwiseLoss, RELEVANCE, Section, StreamingParameters, TREES, TreeParameters,
+    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, MONOTONE, NORMALISATION, OBJECTIVE,
+    ObjectiveName, ObjectiveParameters, PAIRWISE, PairwiseLoss, RELEVANCE, Section, StreamingParameters,
+    TREES, TreeParameters,
 };
 use super::super::settings::TrainSettings;
 use super::super::value::{ValueError, quoted};
@@ -143,8 +144,19 @@ pub(crate) static BOOST: LearnerSpec = LearnerSpec {
     noun: "boosting",
     summary: "gradient boosting",
     own: Some(&SECTION),
-    uses: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &TREES, &COSTS, &CANDIDATES, &LEARNING_RATE],
+    uses: &[
+        &OBJECTIVE,
+        &RELEVANCE,
+        &PAIRWISE,
+        &TREES,
+        &COSTS,
+        &CANDIDATES,
+        &NORMALISATION,
+        &LEARNING_RATE,
+        &MONOTONE,
+    ],
     records: &[&forest::SECTION, &LISTWISE],
+    omits: &[&NORMALISATION],
     objectives: &[],
     no_custom_objective: None,
     replaces_rounds: false,
@@ -326,7 +338,7 @@ fn parameters(raw: &RawParameters) -> LearnerParameters {
     let max_bin = raw.candidates.max_bin;
     let RawBoost { base_score, num_leaves, split_by, leaf, min_sum_hessian } = raw.boost.clone();
     LearnerParameters::Boost(BoostParameters {
-        tree: raw.tree.clone(),
+        tree: raw.of_tree(),
         candidates: match raw.candidates.kind {
             Candidates::Static | Candidates::Random => BoostCandidates::Static { max_bin },
             Candidates::Streaming => BoostCandidates::Streaming(StreamingParameters {
@@ -353,7 +365,7 @@ impl LearnerConfig for BoostParameters {
     }
 
     fn write(&self, raw: &mut RawParameters) {
-        raw.tree = self.tree.clone();
+        raw.set_tree(&self.tree);
         raw.learning_rate = self.learning_rate;
         raw.boost = RawBoost {
             base_score: self.base_score.clone(),

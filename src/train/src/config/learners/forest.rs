@@ -4,8 +4,8 @@ use super::super::Parameters;
 use super::super::keys::{Key, KeyKind};
 use super::super::raw::RawParameters;
 use super::super::sections::{
-    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, ListwiseParameters, OBJECTIVE, PAIRWISE,
-    RELEVANCE, RawListwise, Section, TREES, TreeParameters,
+    CANDIDATES, COSTS, Candidates, LEARNING_RATE, LISTWISE, ListwiseParameters, MONOTONE, NORMALISATION,
+    OBJECTIVE, PAIRWISE, RELEVANCE, RawListwise, Section, TREES, TreeParameters,
 };
 use super::super::settings::TrainSettings;
 use super::super::words::{NamedEnum, word};
@@ -162,7 +162,7 @@ pub struct ForestParameters {
     pub label_gain: Gain,
 }
 
-/// Training parameters of a forest.
+/// Parameters of a forest, validated; [`RawForest`] has them as they were written.
 pub type ForestSettings = Parameters<ForestParameters>;
 
 /// Parameters of forests, before validation.
@@ -189,8 +189,9 @@ pub(crate) static FOREST: LearnerSpec = LearnerSpec {
     noun: "a forest",
     summary: "random forest",
     own: Some(&SECTION),
-    uses: &[&TREES, &COSTS, &CANDIDATES, &LISTWISE],
+    uses: &[&TREES, &COSTS, &CANDIDATES, &NORMALISATION, &LISTWISE, &MONOTONE],
     records: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &LEARNING_RATE, &boost::SECTION],
+    omits: &[&NORMALISATION],
     objectives: &[],
     no_custom_objective: Some("forests are trained directly on the labels and do not take an objective"),
     replaces_rounds: false,
@@ -316,7 +317,7 @@ fn parameters(raw: &RawParameters) -> LearnerParameters {
     let RawForest { bootstrap, pairs_per_document, tree_strength, redraw_features, leaf_score, .. } =
         raw.forest;
     LearnerParameters::Forest(ForestParameters {
-        tree: raw.tree.clone(),
+        tree: raw.of_tree(),
         candidates: match raw.candidates.kind {
             Candidates::Static | Candidates::Streaming => ForestCandidates::Static { max_bin },
             Candidates::Exact => ForestCandidates::Exact,
@@ -362,7 +363,7 @@ impl LearnerConfig for ForestParameters {
     }
 
     fn write(&self, raw: &mut RawParameters) {
-        raw.tree = self.tree.clone();
+        raw.set_tree(&self.tree);
         raw.objective.label_gain = self.label_gain.clone();
         let candidates = &mut raw.candidates;
         (candidates.value_groups, candidates.workers) = (0, 0);

@@ -59,6 +59,7 @@ pub(super) static LINEAR: LearnerSpec = LearnerSpec {
     own: None,
     uses: &[&OBJECTIVE, &RELEVANCE, &NORMALISATION],
     records: &[],
+    omits: &[],
     objectives: &[ObjectiveName::Squared, ObjectiveName::Logistic],
     no_custom_objective: Some("linear models have objectives of their own"),
     replaces_rounds: true,

@@ -100,6 +100,9 @@ pub struct LearnerSpec {
     pub(super) uses: &'static [&'static Section],
     /// The sections that it does not use, but that its models record with neutral values.
     pub(super) records: &'static [&'static Section],
+    /// The sections whose default values are left out of its configurations, because earlier versions of the learner did
+    /// not use them. So the configuration of a training that does not use them keeps its text.
+    pub(super) omits: &'static [&'static Section],
     /// The objectives that it has; empty if it has all of them or does not use `objective`.
     pub(super) objectives: &'static [ObjectiveName],
     /// Why it takes no objective of another crate; `None` if it does.
@@ -222,6 +225,12 @@ impl LearnerSpec {
     pub(super) fn recorded(&'static self) -> impl Iterator<Item = &'static Key> {
         let is_recorded = |section: &'static Section| self.uses(section) || section.is_in(self.records);
         section_keys().filter(move |entry| is_recorded(entry.section)).map(|entry| entry.key)
+    }
+
+    /// Returns whether configurations of the learner leave out the default value of a parameter.
+    pub(super) fn omits_default(&self, key: &Key) -> bool {
+        let has_key = |section: &&Section| section.keys.iter().any(|own| own.name == key.name);
+        key.omits_default || self.omits.iter().any(has_key)
     }
 
     /// Returns the first learner that uses a parameter.

@@ -84,6 +84,7 @@ pub(super) static NET: LearnerSpec = LearnerSpec {
     own: Some(&SECTION),
     uses: &[&OBJECTIVE, &RELEVANCE, &PAIRWISE, &NORMALISATION, &LEARNING_RATE],
     records: &[],
+    omits: &[],
     objectives: &[
         ObjectiveName::RankNet,
         ObjectiveName::LambdaRank,
@@ -150,7 +151,7 @@ static KEYS: &[Key] = &[
             get: |raw| raw.net.batch_queries,
         },
         default: "32",
-        help: "Nets: queries per step, drawn anew in every epoch; 0 takes all queries at once",
+        help: "Nets: queries per step, drawn again in every epoch; 0 takes all queries at once",
         ..Key::PLAIN
     },
     Key {
@@ -172,7 +173,7 @@ fn set_hidden(raw: &mut RawParameters, written: Written<'_>) -> Result<(), Optio
 }
 
 fn hidden(text: &str) -> Option<Vec<u32>> {
-    if text.eq_ignore_ascii_case("none") || text == "0" {
+    if text.eq_ignore_ascii_case("none") {
         return Some(Vec::new());
     }
     let size = |size: &str| size.trim().parse().ok().filter(|size| (1..=MOST_UNITS).contains(size));

@@ -38,6 +38,7 @@ pub(super) static SVM: LearnerSpec = LearnerSpec {
     own: Some(&SECTION),
     uses: &[&COST, &RELEVANCE, &NORMALISATION],
     records: &[],
+    omits: &[],
     objectives: &[],
     no_custom_objective: Some("linear models have objectives of their own"),
     replaces_rounds: true,

@@ -4,6 +4,7 @@ mod candidates;
 mod costs;
 mod learning_rate;
 mod listwise;
+mod monotone;
 mod normalisation;
 mod objective;
 mod ranking;
@@ -14,6 +15,7 @@ pub(super) use candidates::{CANDIDATES, RawCandidates};
 pub(super) use costs::COSTS;
 pub(super) use learning_rate::LEARNING_RATE;
 pub(super) use listwise::{LISTWISE, RawListwise};
+pub(super) use monotone::MONOTONE;
 pub(super) use normalisation::NORMALISATION;
 pub(super) use objective::{OBJECTIVE, PAIRWISE, RELEVANCE, RawObjective};
 pub(super) use ranking::{RANKING, RawRanking};
@@ -23,6 +25,7 @@ pub(super) use trees::{TREES, blank_tree};
 pub(crate) use candidates::{Candidates, StreamingParameters};
 pub(crate) use costs::CostParameters;
 pub(crate) use listwise::{LeafOrder, ListwiseParameters};
+pub(crate) use monotone::{Constraint, Direction, MonotoneConstraints};
 pub(crate) use objective::{ObjectiveName, ObjectiveParameters, PairwiseLoss, PairwiseParameters};
 pub(crate) use shared::MissingPolicy;
 pub(crate) use trees::{FeatureCount, RowSampling, Sampling, TreeParameters};
@@ -60,7 +63,7 @@ pub(super) static SECTIONS: LazyLock<Vec<&'static Section>> = LazyLock::new(|| {
     // Forests choose candidates and criteria, which the sections after them check.
     let mut all: Vec<&'static Section> = vec![&SHARED, &TREES, &COSTS];
     all.extend(FOREST.own);
-    let shared: [&'static Section; 9] = [
+    let shared: [&'static Section; 10] = [
         &LISTWISE,
         &CANDIDATES,
         &OBJECTIVE,
@@ -70,6 +73,7 @@ pub(super) static SECTIONS: LazyLock<Vec<&'static Section>> = LazyLock::new(|| {
         &RANKING,
         &COST,
         &LEARNING_RATE,
+        &MONOTONE,
     ];
     all.extend(shared);
     for own in LEARNERS.iter().filter_map(|learner| learner.own) {

@@ -6,8 +6,9 @@ use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::ValueError;
 use super::super::words::{NamedEnum, real, word};
-use super::{Candidates, CostParameters, Section};
+use super::{Candidates, CostParameters, MonotoneConstraints, Section};
 use planetree_base::error::Result;
+use planetree_model::model::FeatureNormalisation;
 
 /// What is sampled for each tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub struct TreeParameters {
     pub max_depth: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
-    /// Minimum rows of a node that is split.
+    /// Minimum rows that a node needs to be split.
     pub min_data_to_split: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
@@ -87,14 +88,42 @@ pub struct TreeParameters {
     pub sampling: RowSampling,
     /// How much the costs of features count, if there are any.
     pub costs: CostParameters,
+    /// How features are normalised before trees are trained. Only normalisation by query changes the trees.
+    pub normalisation: FeatureNormalisation,
+    /// Monotone constraints of features.
+    pub monotone: MonotoneConstraints,
 }
 
 impl TreeParameters {
+    /// Returns how features are normalised when trees are trained and scored. Normalisation over all training rows keeps
+    /// the order of the values, so that trees on the values as they are have the same splits.
+    pub(crate) fn applied_normalisation(&self) -> FeatureNormalisation {
+        match self.normalisation {
+            FeatureNormalisation::Query => FeatureNormalisation::Query,
+            FeatureNormalisation::None | FeatureNormalisation::Z | FeatureNormalisation::Minmax => {
+                FeatureNormalisation::None
+            }
+        }
+    }
+
     /// Returns whether trees depend on random numbers.
     pub(in super::super) fn draws(&self) -> bool {
         self.sampling.leaves_out()
             || self.feature_fraction < 1.0
             || self.features_per_node != FeatureCount::All
+    }
+}
+
+impl RawParameters {
+    /// Returns the parameters for growing a tree.
+    pub(in super::super) fn of_tree(&self) -> TreeParameters {
+        TreeParameters { normalisation: self.normalisation, ..self.tree.clone() }
+    }
+
+    /// Sets the parameters for growing a tree.
+    pub(in super::super) fn set_tree(&mut self, tree: &TreeParameters) {
+        self.tree = tree.clone();
+        self.normalisation = tree.normalisation;
     }
 }
 
@@ -109,6 +138,8 @@ pub(crate) fn blank_tree() -> TreeParameters {
         features_per_node: FeatureCount::All,
         sampling: RowSampling { fraction: 0.0, unit: Sampling::Rows, queries: None, per_run: false },
         costs: CostParameters::default(),
+        normalisation: FeatureNormalisation::None,
+        monotone: MonotoneConstraints::None,
     }
 }
 
@@ -156,7 +187,7 @@ static KEYS: &[Key] = &[
         },
         default: "2",
         omits_default: true,
-        help: "Minimum rows of a node that is split",
+        help: "Minimum rows that a node needs to be split",
         ..Key::PLAIN
     },
     Key {

@@ -65,6 +65,7 @@ fn continues(content: &PartFamily, start: &PartFamily) -> bool {
             content.combine == start.combine
                 && content.base_feature == start.base_feature
                 && content.base_score == start.base_score
+                && content.normalisation == start.normalisation
                 && content.trees.get(..start.trees.len()) == Some(&start.trees[..])
         }
         _ => content.kind() == start.kind(),

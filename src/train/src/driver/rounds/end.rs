@@ -48,6 +48,8 @@ impl Training<'_> {
             });
         }
         let last = best.map_or(rounds, |best| best.round);
+        let notes = members.learners().filter_map(|learner| learner.unfinished_note(last));
+        notes.take(1).for_each(|note| observer.note(&format!("{of_stage}{note}")));
         if number as usize == self.request.plan.stages.len() {
             self.best_models = self.best_models(members)?;
         }

@@ -7,6 +7,7 @@ use crate::driver::members::Member;
 use crate::driver::scores::Scores;
 use crate::driver::{CheckpointPlan, Every, NamedData, Silent};
 use planetree_base::progress::Meter;
+use planetree_base::storage::Location;
 use planetree_metric::Metric;
 use planetree_model::model::{Combine, Origin, TreeEnsemble};
 use std::borrow::Cow;
@@ -21,12 +22,7 @@ struct Counter {
 }
 
 fn constant(value: f64) -> PartFamily {
-    PartFamily::Trees(TreeEnsemble {
-        combine: Combine::Sum,
-        base_score: value,
-        base_feature: None,
-        trees: Vec::new(),
-    })
+    PartFamily::Trees(TreeEnsemble::new(Combine::Sum, value, None, Vec::new()))
 }
 
 fn value_of(part: &PartFamily) -> f64 {

@@ -4,18 +4,18 @@
 use super::sums::{LabelUnits, ListSums};
 use crate::bins::{FeatureBins, MissingBranch};
 use crate::driver::ForestSplit;
-use crate::forest::cut::between;
+use crate::forest::cut_rules::between;
 
 /// Sums of labels, weights and rows in a node, for each code of one feature. The sums of several partitions can be
 /// added.
 #[derive(Clone, Default)]
-pub(super) struct CodeSums {
+pub(super) struct CandidateSums {
     sums: Vec<ListSums>,
     /// Bit set of the codes that occur.
     present: Vec<u64>,
 }
 
-impl CodeSums {
+impl CandidateSums {
     /// Returns the sums for a code, to add documents to them.
     #[inline]
     pub(super) fn at(&mut self, code: u32) -> &mut ListSums {
@@ -24,7 +24,7 @@ impl CodeSums {
     }
 
     /// Adds the sums of another partition.
-    pub(super) fn merge(&mut self, other: &CodeSums) {
+    pub(super) fn merge(&mut self, other: &CandidateSums) {
         other.each(|code, sums| self.at(code).add(sums));
     }
 
@@ -82,7 +82,7 @@ impl Cuts {
     /// are omitted.
     pub(super) fn take(
         &mut self,
-        sums: &CodeSums,
+        sums: &CandidateSums,
         total: &ListSums,
         (missing, missing_left): (Option<u32>, bool),
         min_rows: i64,
@@ -183,6 +183,6 @@ pub(super) fn place(bins: &FeatureBins, below: u32, above: Option<u32>, every_va
 }
 
 /// Returns whether the node has missing values.
-pub(super) fn has_missing(sums: &CodeSums, missing: Option<u32>) -> bool {
+pub(super) fn has_missing(sums: &CandidateSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

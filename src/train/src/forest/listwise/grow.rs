@@ -6,7 +6,7 @@
 //! units) of all lists (queries) changes from cut to cut. The third pass applies the best cut and updates the worth
 //! of the lists. The results of several partitions can be added.
 
-use super::candidates::{CodeSums, Cuts, has_missing};
+use super::candidates::{CandidateSums, Cuts, has_missing};
 use super::list_measure::{ListMeasure, MeasureVariant};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
 use super::measure::Extent;
@@ -102,7 +102,7 @@ struct ListwiseGrowth<'a> {
 /// Buffers that are reused between nodes.
 #[derive(Default)]
 struct ListBuffers {
-    sums: Vec<CodeSums>,
+    sums: Vec<CandidateSums>,
     cuts: Vec<Cuts>,
     used: usize,
     steps: Vec<Vec<i64>>,
@@ -213,7 +213,7 @@ impl ListwiseGrowth<'_> {
     /// First pass: sums the labels of a node by the codes of each feature.
     fn add_sums(&mut self, node: u32, features: &[u32]) {
         let binning = &self.context.data.binning;
-        let add = |partition: &mut ListPartition<'_>, sums: &mut [CodeSums]| {
+        let add = |partition: &mut ListPartition<'_>, sums: &mut [CandidateSums]| {
             if partition.lists.documents(node).is_empty() {
                 return;
             }
@@ -226,7 +226,7 @@ impl ListwiseGrowth<'_> {
         };
         let shared = self.is_shared(node);
         let sums = &mut self.buffers.sums;
-        sums.resize_with(features.len().max(sums.len()), CodeSums::default);
+        sums.resize_with(features.len().max(sums.len()), CandidateSums::default);
         let codes = |feature: &u32| binning.features[*feature as usize].codes();
         sums.iter_mut().zip(features).for_each(|(sums, feature)| sums.reset(codes(feature)));
         if !shared {
@@ -234,12 +234,12 @@ impl ListwiseGrowth<'_> {
             return;
         }
         let of_partition = |partition| {
-            let mut sums = vec![CodeSums::default(); features.len()];
+            let mut sums = vec![CandidateSums::default(); features.len()];
             sums.iter_mut().zip(features).for_each(|(sums, feature)| sums.reset(codes(feature)));
             add(partition, &mut sums);
             sums
         };
-        let parts: Vec<Vec<CodeSums>> = self.partitions.par_iter_mut().map(of_partition).collect();
+        let parts: Vec<Vec<CandidateSums>> = self.partitions.par_iter_mut().map(of_partition).collect();
         for part in parts {
             sums.iter_mut().zip(part).for_each(|(sums, part)| sums.merge(&part));
         }

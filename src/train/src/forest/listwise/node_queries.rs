@@ -13,7 +13,7 @@ pub(super) struct NodeQueries {
     pub share: f64,
     /// Random seed.
     pub seed: u64,
-    /// Number of the tree.
+    /// The number of the tree in its forest: each tree draws other samples.
     pub tree: u64,
     /// Path from the root to the node.
     pub path: Path,

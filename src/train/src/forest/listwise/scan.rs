@@ -6,7 +6,7 @@
 //! list. Each event adds a step, which is the change of the worth, and the prefix sums of the steps are the gains of
 //! all cuts. Steps are integers, which can be added over lists and partitions in any order.
 
-use super::candidates::{CodeSums, Cuts};
+use super::candidates::{CandidateSums, Cuts};
 use super::list_measure::ListMeasure;
 use super::list_scores::PlacedList;
 use super::lists::{ListDocument, Lists, TiePart};
@@ -38,7 +38,7 @@ impl NodeScan {
         lists: &Lists<'_>,
         node: u32,
         columns: &[FeatureCodes<'_>],
-        sums: &mut [CodeSums],
+        sums: &mut [CandidateSums],
     ) {
         let documents = lists.documents(node);
         self.documents = documents.len();

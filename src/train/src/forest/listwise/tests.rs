@@ -111,7 +111,7 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
 impl Case {
     /// Returns the data in partitions of `blocks * BLOCK` documents.
     fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
-        self.binned(BinOptions { max_bin: Some(255), missing, sparse: true }, blocks)
+        self.binned(BinOptions { max_bin: Some(255), missing, sparse: true, by_query: false }, blocks)
     }
 
     fn binned(&self, options: BinOptions, blocks: usize) -> BinnedData {
@@ -195,7 +195,7 @@ proptest! {
         leaf_score in prop_oneof![Just(LeafScore::Expected), Just(LeafScore::Square), Just(LeafScore::Exp2)],
     ) {
         let missing = if learned { MissingPolicy::Learned } else { MissingPolicy::Zero };
-        let data = case.binned(BinOptions { max_bin: None, missing, sparse: false }, 2);
+        let data = case.binned(BinOptions { max_bin: None, missing, sparse: false, by_query: false }, 2);
         let codes = codes_of(&data);
         let rules = ListwiseRules { every_value: true, ..rules };
         let rows = some_rows(&data);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bins::{BinOptions, MissingBranch, MissingSides, mixed_columns};
-use crate::config::{ForestCriterion, MissingPolicy, load};
+use crate::config::{Constraint, Direction, ForestCriterion, MissingPolicy, load};
 use crate::driver::ForestNode;
 use crate::forest::criterion::ClassCounts;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn parameters(set: &[&str]) -> ForestSettings {
 
 fn plain_options(parameters: &ForestSettings) -> BinOptions {
     let max_bin = parameters.learner.candidates.max_bin();
-    BinOptions { max_bin, missing: parameters.missing, sparse: false }
+    BinOptions { max_bin, missing: parameters.missing, sparse: false, by_query: false }
 }
 
 fn options(parameters: &ForestSettings) -> BinOptions {
@@ -29,6 +29,9 @@ fn criterion(parameters: &ForestSettings) -> PointCriterion {
         _ => panic!("not a pointwise forest"),
     }
 }
+
+/// Whether a cut is allowed, by the branch of missing values and the rows of its children.
+type IsAllowed<'a> = dyn Fn(MissingBranch, bool, &[Vec<u32>]) -> bool + 'a;
 
 /// Generates columns with many zeros, few or many distinct values, and missing values, and a label per row.
 fn examples() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<f32>)> {
@@ -65,11 +68,27 @@ impl<K: Criterion> Naive<'_, K> {
         place: u32,
         rows: &[u32],
         path: Path,
+        (lowest_value, highest_value): (f64, f64),
     ) -> std::result::Result<(), TestCaseError> {
         let context = &self.grower.context;
         let node: &ForestNode = &tree.nodes[place as usize];
         let total = self.sums(rows, |_| true);
-        prop_assert_eq!(node.value, context.criterion.value(&total));
+        let bounded = |value: f64| {
+            if value < lowest_value {
+                lowest_value
+            } else if value > highest_value {
+                highest_value
+            } else {
+                value
+            }
+        };
+        let grower = self.grower;
+        let value = |rows: &[u32]| {
+            let mut sums = K::Sums::default();
+            rows.iter().for_each(|row| K::add(&mut sums, grower.targets[*row as usize]));
+            bounded(grower.context.criterion.value(&sums))
+        };
+        prop_assert_eq!(node.value, value(rows));
         prop_assert_eq!(node.cover, context.criterion.cover(&total));
         let least = context.rules.min_rows as usize;
         let target = |row: &u32| self.grower.targets[*row as usize];
@@ -90,7 +109,12 @@ impl<K: Criterion> Naive<'_, K> {
             let Some(drawn) = self.features.next() else { break };
             varies |=
                 rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
-            let Some((score, branch, last)) = self.best_of_feature(rows, drawn.feature, lowest) else {
+            let is_allowed = |branch, apart, children: &[Vec<u32>]| {
+                let sign = self.sign(drawn.feature, branch, apart);
+                sign * (value(&children[1]) - value(&children[0])) >= 0.0
+            };
+            let best_of_feature = self.best_of_feature(rows, drawn.feature, lowest, &is_allowed);
+            let Some((score, branch, last)) = best_of_feature else {
                 continue;
             };
             let worth = score - drawn.penalty;
@@ -120,12 +144,34 @@ impl<K: Criterion> Naive<'_, K> {
                 prop_assert_eq!(by_value, child, "thresholds and codes agree");
             }
         }
-        for ((child, rows), path) in
-            (split.left..).zip(children).zip([path.left(), path.right(), path.middle()])
-        {
-            self.check(tree, child, &rows, path)?;
+        let middle = (value(&children[0]) + value(&children[1])) / 2.0;
+        let (below, above) = ((lowest_value, middle), (middle, highest_value));
+        let all = (lowest_value, highest_value);
+        let bounds = match self.sign(feature, branch, split.threshold == f32::MAX) {
+            1.0 => [below, above, all],
+            -1.0 => [above, below, all],
+            _ => [all; 3],
+        };
+        let paths = [path.left(), path.right(), path.middle()];
+        for (((child, rows), path), bounds) in (split.left..).zip(children).zip(paths).zip(bounds) {
+            self.check(tree, child, &rows, path, bounds)?;
         }
         Ok(())
+    }
+
+    /// Returns 1 if the value of the right child must not be below that of the left one, and -1 if it must not be above.
+    fn sign(&self, feature: u32, branch: MissingBranch, apart: bool) -> f64 {
+        let rules = &self.grower.context.rules;
+        let sign = match rules.monotone.get(feature as usize).copied().flatten() {
+            None => 0.0,
+            Some(Direction::Increasing) => 1.0,
+            Some(Direction::Decreasing) => -1.0,
+        };
+        match (rules.missing, branch) {
+            (MissingSides::Left, MissingBranch::Right) => -sign, // only missing values are on the right
+            (MissingSides::Either | MissingSides::Own, MissingBranch::Right) if apart => 0.0,
+            _ => sign,
+        }
     }
 
     /// Divides rows among the children of a split: left, right and, if missing values have a child of their own, middle.
@@ -147,7 +193,13 @@ impl<K: Criterion> Naive<'_, K> {
 
     /// Returns the best cut of a feature: its score, the branch of missing values, and the last code to the left. Of the
     /// cuts with three children, those that gain nothing for the rows with a value are left out.
-    fn best_of_feature(&self, rows: &[u32], feature: u32, lowest: f64) -> Option<(f64, MissingBranch, u32)> {
+    fn best_of_feature(
+        &self,
+        rows: &[u32],
+        feature: u32,
+        lowest: f64,
+        is_allowed: &IsAllowed<'_>,
+    ) -> Option<(f64, MissingBranch, u32)> {
         let context = &self.grower.context;
         let bins = &context.binning.features[feature as usize];
         let score = |rows: &Vec<u32>| context.criterion.score(&self.sums(rows, |_| true));
@@ -177,7 +229,8 @@ impl<K: Criterion> Naive<'_, K> {
                     continue;
                 }
                 let children = self.divided(rows, feature, branch, last);
-                if children.iter().any(|rows| rows.len() < context.rules.min_rows as usize) {
+                let too_few = children.iter().any(|rows| rows.len() < context.rules.min_rows as usize);
+                if too_few || !is_allowed(branch, apart, &children) {
                     continue;
                 }
                 let both = score(&children[0]) + score(&children[1]);
@@ -199,6 +252,8 @@ impl<K: Criterion> Naive<'_, K> {
     }
 }
 
+const ALL_VALUES: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
 /// Grows a tree in blocks of few or many rows, and checks all its nodes.
 fn check_tree<K: Criterion>(
     parameters: &ForestSettings,
@@ -219,10 +274,10 @@ fn check_tree<K: Criterion>(
     let features = [features(), features()];
     let [of_whole, of_mixed] = features;
     let whole = grower.grow(7, rows.clone()).unwrap();
-    Naive { grower: &grower, columns, features: of_whole }.check(&whole, 0, &rows, Path::ROOT)?;
+    Naive { grower: &grower, columns, features: of_whole }.check(&whole, 0, &rows, Path::ROOT, ALL_VALUES)?;
     grower.block_rows = 9;
     let mixed = grower.grow(7, rows.clone()).unwrap();
-    Naive { grower: &grower, columns, features: of_mixed }.check(&mixed, 0, &rows, Path::ROOT)?;
+    Naive { grower: &grower, columns, features: of_mixed }.check(&mixed, 0, &rows, Path::ROOT, ALL_VALUES)?;
     // Memory-mapped data is handled by other code, which must grow the same tree.
     grower.codes.clear();
     let mapped = grower.grow_batch(7..9, &|_| rows.clone()).unwrap();
@@ -247,9 +302,12 @@ proptest! {
         to_split in 2u64..12,
         costs in prop::collection::vec(0u8..4, 40),
         missing in prop::sample::select(vec!["learned", "low", "high", "branch", "branch"]),
+        constraints in prop::collection::vec(prop::sample::select(vec!["0", "1", "-1"]), 40), is_free in any::<bool>(),
     ) {
+        let constraints = if is_free { "none".to_owned() } else { constraints[..columns.len()].join(",") };
         let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
             format!("min_data_in_leaf={least}"), format!("missing={missing}"),
+            format!("monotone_constraints={constraints}"),
             format!("redraw_features={redraws}"), format!("min_data_to_split={to_split}")];
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let parameters = parameters(&set);
@@ -487,10 +545,15 @@ fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
 
 #[test]
 fn large_nodes_and_blocks_grow_the_same_tree() {
-    ["zero", "branch"].into_iter().for_each(large_nodes_and_blocks_agree);
+    let all = [Some(Direction::Increasing), None, Some(Direction::Decreasing)];
+    let constraints: Vec<Constraint> = all.into_iter().cycle().take(70).collect();
+    for missing in ["zero", "branch"] {
+        large_nodes_and_blocks_agree(missing, Vec::new());
+        large_nodes_and_blocks_agree(missing, constraints.clone());
+    }
 }
 
-fn large_nodes_and_blocks_agree(missing: &str) {
+fn large_nodes_and_blocks_agree(missing: &str, constraints: Vec<Constraint>) {
     // There are so many rows that the rows of a node are far apart, so their codes are copied row by row.
     let value =
         |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
@@ -513,6 +576,7 @@ fn large_nodes_and_blocks_agree(missing: &str) {
     let inputs = GrowerInputs { parameters: &parameters, data: &data, memory: 1 << 20 };
     let mut grower = PointGrower::new(&inputs, criterion, classes).unwrap();
     let rows: Vec<u32> = (0..20_000).filter(|row| row % 3 > 0).collect();
+    grower.context.rules.monotone = constraints;
     let walks = [20_000, 2_000, 50].map(|block_rows| {
         grower.block_rows = block_rows;
         let mut nodes = Vec::new();

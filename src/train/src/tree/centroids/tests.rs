@@ -153,16 +153,25 @@ fn ascending() -> impl Strategy<Value = Vec<Centroid>> {
 struct Values<'a>(&'a [Centroid]);
 
 impl ValueBlock for Values<'_> {
-    fn largest(&self) -> f64 {
-        self.0.last().map_or(f64::NEG_INFINITY, |value| value.centre)
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
-    fn parts(&self) -> impl Iterator<Item = Self> {
-        self.0.chunks(3).map(Values)
+    fn at(&self, place: usize) -> f64 {
+        self.0[place].centre
+    }
+
+    fn split_at(&self, count: usize) -> (Self, Self) {
+        let (first, others) = self.0.split_at(count);
+        (Values(first), Values(others))
     }
 
     fn values(&self) -> impl Iterator<Item = Centroid> {
         self.0.iter().copied()
+    }
+
+    fn add_to(&self, bin: Bin, _bounds: MomentBounds) -> Bin {
+        self.0.iter().fold(bin, |bin, value| bin.and(Bin::of_value(*value)))
     }
 }
 
@@ -193,14 +202,14 @@ proptest! {
     ) {
         let reach = values.iter().map(|value| value.centre.abs()).fold(0.0, f64::max);
         let mut fast = StreamingHistogram::new(most);
-        fast.insert_ascending(values.chunks(size).map(Values), reach);
+        fast.insert_ascending(values.chunks(size).map(Values), reach, 1.0);
         let mut single = StreamingHistogram::new(most);
         values.iter().for_each(|value| single.insert(*value));
         prop_assert_eq!(&fast, &single);
         prop_assert_eq!(fast.bins(), naive_bins(&values, most));
         // A larger bound than necessary changes nothing.
         let mut far = StreamingHistogram::new(most);
-        far.insert_ascending(values.chunks(size).map(Values), 1e6 * reach);
+        far.insert_ascending(values.chunks(size).map(Values), 1e6 * reach, 1.0);
         prop_assert_eq!(&far, &single);
     }
 }

@@ -8,7 +8,7 @@ fn own(rows: usize) -> SplitRules {
 }
 
 /// The finders of all kinds of candidates, with the bins that they need.
-fn finders(data: &BinnedData, kind: usize) -> Box<dyn SplitFinder<i64>> {
+pub(super) fn finders(data: &BinnedData, kind: usize) -> Box<dyn SplitFinder<i64>> {
     let streaming = |grouped, workers| {
         let rules = StreamingRules { centroids: 12, grouped, workers };
         let bounds = Arc::new(WorkerBounds::divide(&data.rows, workers));
@@ -23,7 +23,7 @@ fn finders(data: &BinnedData, kind: usize) -> Box<dyn SplitFinder<i64>> {
     }
 }
 
-fn max_bin(kind: usize) -> Option<usize> {
+pub(super) fn max_bin(kind: usize) -> Option<usize> {
     [Some(30), None, Some(255), None, None][kind]
 }
 
@@ -172,7 +172,7 @@ proptest! {
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap().first().clone();
         let choice = FeatureChoice::draw(parameters.tree().unwrap(), parameters.seed, &data.binning.layout, 1);
         let context =
-            GrowContext { data: &data, rules: own(rows), choice: &choice, histogram_bytes: 1 << 30, penalties: None };
+            GrowContext { data: &data, rules: own(rows), choice: &choice, histogram_bytes: 1 << 30, penalties: None, monotone: None };
         let grow_to = |leaves| {
             let limits = TreeLimits { depth: 30, order: Order::BestFirst { leaves } };
             let mut sets = sets(&data, &targets);
