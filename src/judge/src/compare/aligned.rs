@@ -62,7 +62,7 @@ impl AlignedSystems {
         if aligned.queries.is_empty() {
             return Err(Error::place(
                 &first.place,
-                "no query has a value under its convention",
+                "the metric is undefined for every query under this convention",
                 "choose a convention that assigns a value to queries without relevant documents",
             ));
         }
@@ -203,7 +203,10 @@ mod tests {
         let b = system("b", &[("1", Some(0.25)), ("2", Some(0.0))]);
         assert_eq!(problem(&[a.clone(), b]), "a and b: only one of the two has a value for 2");
         let nothing = system("n", &[("1", None), ("2", None)]);
-        assert_eq!(problem(&[nothing.clone(), nothing]), "n: no query has a value under its convention");
+        assert_eq!(
+            problem(&[nothing.clone(), nothing]),
+            "n: the metric is undefined for every query under this convention"
+        );
     }
 
     #[test]

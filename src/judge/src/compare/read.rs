@@ -4,7 +4,7 @@
 use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
 use super::query_value::{QueryValue, sorted_and_checked};
-use crate::evaluate::{Baseline, CONVENTION, EvaluateRequest, Judgments, Ranking, evaluate};
+use crate::evaluate::{Baseline, CONVENTION, EvaluateRequest, Judgments, Ranking, Results, evaluate};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::LabelMap;
@@ -53,6 +53,8 @@ pub struct ReadSystems {
     pub convention: Convention,
     /// Map of the labels by which all values were computed, if any.
     pub label_map: Option<LabelMap>,
+    /// Warnings of the evaluation of rankings.
+    pub warnings: Vec<String>,
 }
 
 /// The rules by which predictions are evaluated. Where they are `None`, those of the metrics tables apply, or the
@@ -91,22 +93,22 @@ pub fn read_systems(
         ));
     }
     let label_map = common_label_map(&tables, rules.label_map.as_ref())?;
-    let mut systems = Vec::new();
+    let (mut systems, mut warnings) = (Vec::new(), Vec::new());
     for (compared, table) in files.iter().zip(&tables) {
         let file = compared.ranking().to_string();
         let read = match table {
             Some(table) => read_metric(table, &column)?,
             None => {
-                let values = {
-                    let request = EvaluateRequest {
-                        threads,
-                        label_map: label_map.clone(),
-                        judgments: rules.judgments.clone(),
-                        ..EvaluateRequest::new(vec![metric.parse()?], convention.clone())
-                    };
-                    values_of(&compared.ranking(), &request)?
+                let request = EvaluateRequest {
+                    threads,
+                    label_map: label_map.clone(),
+                    judgments: rules.judgments.clone(),
+                    ..EvaluateRequest::new(vec![metric.parse()?], convention.clone())
                 };
-                vec![TableSystem { name: None, values }]
+                let results = evaluate(&compared.ranking(), &request)?;
+                let warning = results.overlap.warning(results.unranked);
+                warnings.extend(warning.map(|warning| format!("{file}: {warning}")));
+                vec![TableSystem { name: None, values: values_of(&results) }]
             }
         };
         for TableSystem { name, values } in read {
@@ -126,19 +128,18 @@ pub fn read_systems(
     }
     make_names_unique(&mut systems);
     let higher_is_better = parsed.map_or(true, |metric| metric.higher_is_better());
-    Ok(ReadSystems { systems, metric: column, higher_is_better, convention, label_map })
+    Ok(ReadSystems { systems, metric: column, higher_is_better, convention, label_map, warnings })
 }
 
-/// Computes one metric for every query of a ranking.
-fn values_of(ranking: &Ranking, request: &EvaluateRequest) -> Result<Vec<QueryValue>> {
-    let results = evaluate(ranking, request)?;
+/// Returns the first metric of every query.
+fn values_of(results: &Results) -> Vec<QueryValue> {
     let queries = results.names().zip(results.column(0)).enumerate();
     let value = |(index, (query, value)): (usize, (&str, Option<f64>))| QueryValue {
         query: query.to_owned(),
         value,
         documents: Some((results.documents[index].into(), results.relevant[index].into())),
     };
-    Ok(queries.map(value).collect())
+    queries.map(value).collect()
 }
 
 /// Opens a metrics table. Returns `None` for any other file, which is then read as predictions.

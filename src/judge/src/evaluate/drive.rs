@@ -1,6 +1,7 @@
 //! Evaluates all rows of a scan in parallel tasks, and assembles the results in input order. A query may span several
 //! tasks, so the rows of a task's last query are joined here with those of the next task's first query.
 
+use super::judgments::Judgments;
 use super::remote::{EvaluationInput, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
 use super::trec::run_output;
@@ -10,7 +11,7 @@ use arrow::array::RecordBatch;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{Meter, SharedMeter};
 use planetree_base::storage::{Location, TextOutput, interrupt};
-use rayon::ThreadPoolBuilder;
+use planetree_base::threads::thread_pool;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,8 @@ pub struct EvaluationDriver<'a> {
     pub run: Option<&'a Location>,
     /// Whether rows are sorted by query. If not, the driver checks that the rows of each query are contiguous.
     pub sorted: bool,
+    /// Number of tasks whose rows fit in memory at the same time.
+    pub tasks: usize,
     /// Progress meter, which counts rows if the plan has a single partition or the evaluation is remote.
     pub meter: SharedMeter,
 }
@@ -35,19 +38,19 @@ impl EvaluationDriver<'_> {
     /// contiguous and must be sorted first.
     pub fn judge(&self, plan: &ScanPlan) -> Result<Option<Results>> {
         let threads = self.engine.threads();
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
-            Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
-        })?;
+        let pool = thread_pool(threads)?;
         let mut assembly = ResultAssembly::new(self)?;
         let mut tasks = JudgeTasks::new(self.engine, plan)?;
         let cancelled = AtomicBool::new(false);
+        // One more task waits than threads work, if there is room for it.
+        let most_pending = if self.tasks < threads { self.tasks } else { threads + 1 };
         // The scope runs on this thread and not in the pool, so that waiting here does not block a worker.
         let outcome = pool.in_place_scope(|scope| {
             let mut pending: VecDeque<Receiver<Result<PartialEvaluation>>> = VecDeque::new();
             let mut collect = || -> Result<bool> {
                 loop {
                     interrupt::check()?;
-                    while pending.len() <= threads
+                    while pending.len() < most_pending
                         && let Some(task) = tasks.next_task(&*self.meter)?
                     {
                         let (sender, receiver) = sync_channel(1);
@@ -103,9 +106,10 @@ impl EvaluationDriver<'_> {
         };
         match task {
             JudgeTask::Partition(partition) => {
-                judge.judge_batches(self.engine.batches(plan, partition)?.map(unless_cancelled))
+                let batches = self.engine.batches(plan, partition)?.map(unless_cancelled);
+                judge.judge_batches(batches, self.sorted)
             }
-            JudgeTask::Batches(batches) => judge.judge_batches(batches.into_iter().map(Ok)),
+            JudgeTask::Batches(batches) => judge.judge_batches(batches.into_iter().map(Ok), self.sorted),
         }
     }
 }
@@ -154,6 +158,7 @@ impl JudgeTasks {
 
 /// Collects results in input order.
 struct ResultAssembly<'a> {
+    settings: &'a EvaluationSettings,
     judge: QueryJudge<'a>,
     /// Rows of the last query so far, which is not evaluated yet because it may continue in the next task.
     open: Vec<RecordBatch>,
@@ -167,6 +172,7 @@ impl<'a> ResultAssembly<'a> {
         let tag = drive.settings.tag.clone().unwrap_or_default();
         let run = drive.run.map(|location| Ok((run_output(location, tag)?, location)));
         Ok(ResultAssembly {
+            settings: drive.settings,
             judge: QueryJudge::new(drive.settings)?,
             open: Vec::new(),
             results: Results::new(drive.settings.metrics.len()),
@@ -208,6 +214,10 @@ impl<'a> ResultAssembly<'a> {
     fn finish(mut self) -> Result<Option<Results>> {
         if !self.close()? {
             return Ok(None);
+        }
+        if let Some(Judgments::Qrels(location)) = &self.settings.judgments {
+            let Results { overlap, unjudged, unranked, .. } = &self.results;
+            overlap.check(&self.settings.input, location, [*unjudged, *unranked])?;
         }
         if let Some((output, _)) = self.run {
             output.commit()?;

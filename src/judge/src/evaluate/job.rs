@@ -60,6 +60,7 @@ impl JudgeRows {
             tag: self.tag.clone(),
             input: self.input.clone(),
             random_order: false,
+            has_labels_of_data: false,
         })
     }
 }
@@ -99,7 +100,7 @@ impl Job for JudgeRows {
         let settings = self.settings()?;
         let groups = shard.parts.par_iter().map(|group| {
             let reader = shard.data.group_reader(*group);
-            let judged = QueryJudge::new(&settings)?.judge_batches(reader()?)?;
+            let judged = QueryJudge::new(&settings)?.judge_batches(reader()?, false)?;
             Ok(JudgedGroup {
                 head: Bytes(batches_to_bytes(&judged.head)?),
                 between: judged.between,

@@ -2,7 +2,9 @@
 
 use planetree_base::error::{Error, InputError, Position, Result};
 use planetree_base::storage::Location;
-use planetree_data::ingest::decompress;
+use planetree_data::ingest::{
+    decompress, has_only_carriage_returns, only_carriage_returns, refuse_other_encodings,
+};
 use std::io::{BufRead, BufReader, Read};
 
 /// Reads the lines of a text file that are not blank.
@@ -38,6 +40,12 @@ impl TextLines {
                 return Ok(false);
             }
             self.number += 1;
+            if self.number == 1 {
+                refuse_other_encodings(&self.location, &self.buffer)?;
+                if has_only_carriage_returns(&self.buffer) {
+                    return Err(only_carriage_returns(&self.location));
+                }
+            }
             if count as u64 == MAX_LINE {
                 return Err(self.fault("line longer than 1 MiB", "choose a text file"));
             }

@@ -3,6 +3,7 @@
 use super::predictions::Predictions;
 use super::rows::RowView;
 use super::text_predictions;
+use crate::plan::BATCH_ROWS;
 use arrow::array::Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
@@ -35,7 +36,7 @@ pub fn load_predictions(location: &Location) -> Result<LoadedPredictions> {
         None => {
             let predictions = Predictions::open(location, None)?;
             fingerprints.clone_from(&predictions.fingerprints);
-            predictions.readers()
+            predictions.readers(BATCH_ROWS)
         }
     };
     let mut rows = LoadedPredictions {

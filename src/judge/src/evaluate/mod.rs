@@ -15,6 +15,7 @@ mod judgments;
 mod lines;
 mod load;
 mod mapped_labels;
+mod overlap;
 mod predictions;
 mod remote;
 mod results;
@@ -25,6 +26,7 @@ mod summary;
 mod table;
 mod text_predictions;
 mod trec;
+mod unreadable;
 mod worker;
 
 pub use baseline::Baseline;
@@ -32,13 +34,14 @@ pub use curve::{CURVE, CurvePoint};
 pub use job::{JudgeRows, JudgedGroups};
 pub use judgments::Judgments;
 pub use load::{LoadedPredictions, load_predictions};
+pub use overlap::Overlap;
 pub use remote::{EvaluationInput, RemoteEvaluator};
 pub use results::{QueryResult, Results};
 pub use segments::SegmentJoin;
 pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
 pub use table::{CONVENTION, METRICS, MetricsLayout, MetricsTable, POOLED, RowOrigin, default_metrics};
 
-use crate::plan::{BatchIterator, Engine, OpenReader};
+use crate::plan::{BATCH_ROWS, BatchIterator, Engine, OpenReader, SORT_ROWS};
 use arrow::array::RecordBatch;
 use drive::EvaluationDriver;
 use planetree_base::error::{Error, Result};
@@ -46,6 +49,7 @@ use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
 use planetree_data::LabelMap;
 use planetree_metric::{Convention, Metric};
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,6 +64,9 @@ pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
 pub const DEFAULT_MEMORY: u64 = 512 << 20;
 /// Minimum memory limit of the program in bytes.
 pub const MIN_MEMORY: u64 = 96 << 20;
+
+/// Bytes to read and evaluate rows whose size is not known in advance.
+const TASK_BYTES: u64 = 16 << 20;
 
 /// A ranking to evaluate.
 #[derive(Debug, Clone)]
@@ -177,8 +184,10 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
         tag: request.run.as_ref().map(|(_, tag)| tag.clone()),
         input: ranking.location().to_string(),
         random_order: ranking.is_expectation(),
+        has_labels_of_data: matches!(ranking, Ranking::Scores { .. } | Ranking::Baseline { .. }),
     };
     let run = request.run.as_ref().map(|(location, _)| location);
+    let tasks = Cell::new(engine.tasks(TASK_BYTES));
     let judge = |readers: Vec<OpenReader>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
         let readers = readers.into_iter().map(|reader| {
             let reader = metered(reader, request.meter.clone());
@@ -196,8 +205,9 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
             plan = engine.sort(plan, &["query_id", "row"])?;
             meter = request.meter.clone();
         }
-        let results =
-            EvaluationDriver { engine: &engine, settings: &settings, run, sorted, meter }.judge(&plan)?;
+        let tasks = tasks.get();
+        let drive = EvaluationDriver { engine: &engine, settings: &settings, run, sorted, tasks, meter };
+        let results = drive.judge(&plan)?;
         Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
@@ -225,15 +235,27 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
         (Ranking::Predictions(location), judged, None) => {
             let predictions = Predictions::open(location, by)?;
             seen_in_training = predictions.seen_in_training;
+            let batch_rows = match engine.has_room(predictions.reader_bytes(BATCH_ROWS)) {
+                true => BATCH_ROWS,
+                false => SORT_ROWS,
+            };
+            let bytes = predictions.reader_bytes(batch_rows);
+            if request.remote.is_none() {
+                engine.require(bytes)?;
+            }
+            tasks.set(engine.tasks(bytes));
             let sort = |judged: Option<OpenReader>| {
-                let readers = predictions.shared_readers(threads).into_iter().chain(judged).collect();
+                let readers = predictions.shared_readers(tasks.get()).into_iter().chain(judged).collect();
                 judge(readers, Some(predictions.rows()), true)
             };
             match judged {
                 Some(judged) => sort(Some(judged))?,
                 None => {
                     let contiguous = match &request.remote {
-                        None => judge(predictions.readers(), Some(predictions.rows()), false)?,
+                        None => {
+                            let readers = predictions.readers(batch_rows);
+                            judge(readers, Some(predictions.rows()), false)?
+                        }
                         Some(remote) => {
                             request.meter.begin(Some(predictions.rows()));
                             let meter = request.meter.clone();
@@ -242,6 +264,7 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
                                 settings: &settings,
                                 run,
                                 sorted: false,
+                                tasks: tasks.get(),
                                 meter,
                             };
                             drive.judge_by(

@@ -1,7 +1,8 @@
 //! Reads predictions from Parquet files: planetree's own tables, and other files with the same columns.
 
 use super::rows::RankingColumns;
-use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
+use super::unreadable::{READABLE, with_remedy};
+use crate::plan::{BATCH_ROWS, BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
@@ -11,9 +12,6 @@ use planetree_base::suggest;
 use planetree_data::table::provenance::{DATASET, TRAINED_ON, are_of_training_rows};
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
-
-/// Rows per batch if the rows need not be sorted.
-const BATCH_ROWS: usize = 1 << 15;
 
 /// A file of predictions.
 pub struct Predictions {
@@ -70,11 +68,10 @@ impl Predictions {
 
     /// Opens predictions. `by` is the column by which queries are grouped into segments.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
-        let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; `planetree evaluate` also reads text scores \
-             (--scores, --data) and TREC runs (--run)";
         let mut seen_in_training = false;
         let mut fingerprints = [None, None];
-        let file = match TableReader::open_or_foreign(location, remedy)? {
+        let opened = TableReader::open_or_foreign(location, READABLE);
+        let file = match opened.map_err(|error| with_remedy(error, location))? {
             AnyParquet::Foreign(file) => file,
             AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => {
                 seen_in_training = are_of_training_rows(|key| table.metadata(key));
@@ -99,9 +96,28 @@ impl Predictions {
         self.file.rows()
     }
 
-    /// Returns one reader per row group, in order.
-    pub fn readers(&self) -> Vec<OpenReader> {
-        let reader = |group| self.reader(vec![group], BATCH_ROWS);
+    /// Returns the bytes that a reader needs at most while its rows are evaluated, if it returns batches of `batch_rows`
+    /// rows.
+    pub(crate) fn reader_bytes(&self, batch_rows: usize) -> u64 {
+        /// Batches that exist at the same time: two that wait, one that is decoded, one that is converted, and one that is
+        /// evaluated.
+        const BATCHES: u64 = 5;
+        /// Bytes of a row besides its texts.
+        const ROW_BYTES: u64 = 48;
+        /// Bytes of an open page and of the dictionary of a column.
+        const PAGE_BYTES: u64 = 2 << 20;
+        let (stored, decompressed) = self.file.most_group_bytes(&self.columns.read);
+        let rows = self.file.group_rows().into_iter().max().unwrap_or(0).max(1);
+        let pages = decompressed.min(self.columns.read.len() as u64 * PAGE_BYTES);
+        // Texts may be stored once and repeated in rows.
+        let row = (decompressed / rows).saturating_mul(2).saturating_add(ROW_BYTES);
+        let batches = row.saturating_mul(BATCHES * rows.min(batch_rows as u64));
+        stored.saturating_add(pages).saturating_add(batches)
+    }
+
+    /// Returns one reader per row group, in order, which returns batches of `batch_rows` rows.
+    pub(crate) fn readers(&self, batch_rows: usize) -> Vec<OpenReader> {
+        let reader = |group| self.reader(vec![group], batch_rows);
         (0..self.file.groups()).map(reader).collect()
     }
 

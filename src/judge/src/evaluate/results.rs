@@ -1,5 +1,6 @@
 //! Stores the results of all queries by column.
 
+use super::overlap::Overlap;
 use planetree_metric::{Metric, Pool};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -38,6 +39,10 @@ pub struct Results {
     pub unjudged: u64,
     /// Number of queries with judgments but no ranked documents.
     pub unranked: u64,
+    /// What the ranking and separate judgments have in common. It is not serialised, because such rankings are evaluated in
+    /// one process.
+    #[serde(skip)]
+    pub overlap: Overlap,
     /// Whether the model was trained on the ranked rows. Only the driver knows this, so it is not serialised.
     #[serde(skip)]
     pub seen_in_training: bool,
@@ -121,6 +126,7 @@ impl Results {
         self.rows += other.rows;
         self.unjudged += other.unjudged;
         self.unranked += other.unranked;
+        self.overlap.append(other.overlap);
     }
 
     /// Whether the lengths of all columns are consistent. This is checked for results from other processes.
@@ -178,6 +184,7 @@ impl Results {
             sorted.segments.extend(self.segments.get(query).cloned());
         }
         (sorted.unjudged, sorted.unranked) = (self.unjudged, self.unranked);
+        sorted.overlap = self.overlap.clone();
         sorted
     }
 }

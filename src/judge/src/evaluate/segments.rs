@@ -40,7 +40,10 @@ impl SegmentJoin {
             }
             return Ok(join);
         }
-        let file = match TableReader::open_or_foreign(location, "choose a Parquet file or a dataset")? {
+        let remedy = format!(
+            "choose a Parquet file or a dataset; planetree sql -c \"FROM '{location}'\" -o FILE.parquet converts CSV"
+        );
+        let file = match TableReader::open_or_foreign(location, &remedy)? {
             AnyParquet::Ours(table) => table.file().clone(),
             AnyParquet::Foreign(file) => file,
         };

@@ -4,7 +4,8 @@
 
 use super::documents::DocumentTable;
 use super::judgments::Judgments;
-use super::results::{QueryResult, Results};
+use super::overlap::QueryOverlap;
+use super::results::{QueryResult, Results, SeenQueries};
 use super::rows::{FIRST_JUDGMENT_ROW, RowView};
 use super::trec::{self, RankedQuery};
 use arrow::array::{Array, RecordBatch};
@@ -33,6 +34,8 @@ pub struct EvaluationSettings {
     pub input: String,
     /// Whether values are expectations over all orders of the documents of a query.
     pub random_order: bool,
+    /// Whether the labels are those of the dataset whose rows are ranked, for messages.
+    pub has_labels_of_data: bool,
 }
 
 impl EvaluationSettings {
@@ -87,13 +90,21 @@ impl<'s> QueryJudge<'s> {
         std::mem::replace(&mut self.results, Results::new(self.settings.metrics.len()))
     }
 
-    /// Evaluates all queries except the first and the last.
+    /// Evaluates all queries except the first and the last. Unless the rows are `sorted` by query, ends after a query that
+    /// occurs again, whose second result tells that the rows must be sorted. Every row of scattered queries could be a query
+    /// with a result of its own, and all results together take more memory than the rows.
     pub(crate) fn judge_batches(
         mut self,
         batches: impl Iterator<Item = Result<RecordBatch>>,
+        sorted: bool,
     ) -> Result<PartialEvaluation> {
         let (mut head, mut open): (Option<Vec<RecordBatch>>, Vec<RecordBatch>) = (None, Vec::new());
-        for batch in batches {
+        let mut seen = (!sorted).then(SeenQueries::default);
+        let mut is_repeated = |rows: &RowView<'_>, row: usize| {
+            seen.as_mut().is_some_and(|seen| !seen.is_new(rows.query_ids.value(row)))
+        };
+        let mut is_scattered = false;
+        'batches: for batch in batches {
             let batch = batch?;
             let rows = RowView::of(&batch);
             let mut start = 0;
@@ -109,6 +120,7 @@ impl<'s> QueryJudge<'s> {
                         continue;
                     }
                 }
+                is_scattered = open.first().is_some_and(|first| is_repeated(&RowView::of(first), 0));
                 let ended = std::mem::take(&mut open);
                 if head.is_none() {
                     head = Some(ended);
@@ -117,11 +129,15 @@ impl<'s> QueryJudge<'s> {
                 }
             }
             loop {
+                if is_scattered {
+                    break 'batches;
+                }
                 let end = rows.query_end(start);
                 if end == batch.num_rows() {
                     open.push(batch.slice(start, end - start));
                     break;
                 }
+                is_scattered = is_repeated(&rows, start);
                 if head.is_none() {
                     head = Some(vec![batch.slice(start, end - start)]);
                 } else {
@@ -175,7 +191,12 @@ impl<'s> QueryJudge<'s> {
             return Err(Error::place(
                 &self.settings.input,
                 format_args!("{} has no label", self.describe_row(rows, row)),
-                "label the documents, or evaluate the predictions with --labels DATASET or --qrels FILE",
+                match self.settings.has_labels_of_data {
+                    true => "label the rows of --data, from which the labels come",
+                    false => {
+                        "label the documents, or evaluate the predictions with --labels DATASET or --qrels FILE"
+                    }
+                },
             ));
         }
         let scores = &rows.scores.values()[range.clone()];
@@ -199,10 +220,12 @@ impl<'s> QueryJudge<'s> {
                 ));
             }
             self.results.unjudged += 1;
+            self.results.overlap.add_unjudged(name);
             return Ok(());
         }
         if ranked.is_empty() {
             self.results.unranked += 1;
+            self.results.overlap.add_unranked(name);
             if !self.settings.complete {
                 return Ok(());
             }
@@ -225,6 +248,7 @@ impl<'s> QueryJudge<'s> {
             }
         }
         let mut labels = Vec::with_capacity(ranked.len());
+        let mut found_documents = 0;
         for row in ranked.clone() {
             if rows.doc_ids.is_null(row) {
                 return Err(Error::place(
@@ -237,6 +261,7 @@ impl<'s> QueryJudge<'s> {
                 ));
             }
             let found = self.documents.get(rows.doc_ids, rows.doc_ids.value(row));
+            found_documents += u64::from(found.is_some());
             labels.push(match (found, judgments) {
                 (Some(found), _) if rows.labels.is_valid(found) => rows.labels.value(found),
                 (None, Judgments::Qrels(_)) => 0.0, // not judged
@@ -247,6 +272,14 @@ impl<'s> QueryJudge<'s> {
                         "use the dataset that was scored",
                     ));
                 }
+            });
+        }
+        if !ranked.is_empty() {
+            self.results.overlap.add(&QueryOverlap {
+                ranked: ranked.len(),
+                judgments: judged.len(),
+                documents: found_documents,
+                first: [ranked.start, judged.start].map(|row| rows.doc_ids.value(row)),
             });
         }
         let judged: Vec<f32> =

@@ -10,7 +10,6 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::DataFusionError;
 use datafusion_execution::config::SessionConfig;
-use datafusion_execution::memory_pool::FairSpillPool;
 use datafusion_execution::runtime_env::RuntimeEnvBuilder;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_expr::expressions::col;
@@ -23,7 +22,11 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use partition::{ReaderFailure, ReaderPartition};
 use planetree_base::error::{Error, Result, copy_of};
+use planetree_base::panics;
+use planetree_base::size::shown_size;
 use planetree_base::storage::require_open_files;
+use planetree_base::threads::require_threads;
+use planetree_memory::ReservingPool;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -33,6 +36,9 @@ pub(crate) const SORT_ROWS: usize = 1 << 12;
 /// Rows per batch of a sort with little memory. Such a sort needs smaller batches, because a merge holds two batches
 /// of each of its inputs in memory.
 const SMALL_SORT_ROWS: usize = 1 << 10;
+
+/// Rows per batch if the rows need not be sorted and there is enough memory for such batches.
+pub(crate) const BATCH_ROWS: usize = 1 << 15;
 
 /// Bytes for the program and its libraries.
 const PROGRAM: u64 = 80 << 20;
@@ -56,46 +62,88 @@ pub struct Engine {
     context: Arc<TaskContext>,
     failure: ReaderFailure,
     threads: usize,
-    /// Bytes that all sorts together may use.
-    pool: usize,
+    /// Bytes that all sorts together may use, without the reserve for merging.
+    sort_pool: usize,
+    memory_limit: u64,
 }
 
 /// A plan that produces rows in one or several partitions.
 pub struct ScanPlan(Arc<dyn ExecutionPlan>);
 
 impl Engine {
-    /// Starts an engine with `threads` threads. Sorts use up to a third of `memory_limit`.
+    /// Starts an engine with `threads` threads. Sorts and merges use up to a third of `memory_limit`.
     pub fn new(threads: usize, memory_limit: u64) -> Result<Self> {
         require_open_files(FILES + FILES_PER_THREAD * threads as u64, "an evaluation")?;
+        require_threads(threads)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("planetree-plan")
+            .on_thread_start(panics::guard_thread)
             .build()
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        // The rest of the limit is for reading, decoding, copying and merging, whose memory the pool does not track.
-        let pool = (memory_limit / 3).min(memory_limit.saturating_sub(PROGRAM) / 2);
-        let pool = usize::try_from(pool).unwrap_or(usize::MAX).max(MIN_POOL);
-        let environment =
-            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
+        let pool = pool_of(memory_limit);
+        let reserve = pool / 3;
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(ReservingPool::new(pool, reserve)))
+            .build_arc();
         let batch_rows = if pool < SORT_BYTES / 2 { SMALL_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        // This memory is reserved by each sort for merging the rows that were spilled to disk. It must not take up most
-        // of the pool.
+        // This memory is reserved by each sort for merging the rows that were spilled to disk. All of them together fit
+        // in the reserve.
         let sorts = (pool / SORT_BYTES).clamp(1, threads.max(1));
-        execution.sort_spill_reservation_bytes =
-            execution.sort_spill_reservation_bytes.min(pool / (3 * sorts));
+        execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(reserve / sorts);
         let context = TaskContext::default()
             .with_session_config(config)
             .with_runtime(environment.map_err(|error| failed(&error))?);
-        Ok(Engine { runtime, context: Arc::new(context), failure: ReaderFailure::default(), threads, pool })
+        let failure = ReaderFailure::default();
+        let context = Arc::new(context);
+        Ok(Engine { runtime, context, failure, threads, sort_pool: pool - reserve, memory_limit })
     }
 
     /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Returns whether the memory limit leaves this many bytes besides the program and the pool.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        unpooled(self.memory_limit) >= bytes
+    }
+
+    /// Returns how many tasks fit in memory at the same time, at least one, if each reads and evaluates rows with this many
+    /// bytes.
+    pub(crate) fn tasks(&self, bytes: u64) -> usize {
+        let tasks = unpooled(self.memory_limit) / bytes.max(1);
+        usize::try_from(tasks).unwrap_or(usize::MAX).clamp(1, self.threads.max(1))
+    }
+
+    /// Fails if the memory limit is too small for a single task, which needs this many bytes.
+    pub(crate) fn require(&self, bytes: u64) -> Result<()> {
+        if self.has_room(bytes) {
+            return Ok(());
+        }
+        /// More bytes than any machine has. A damaged file may claim to need more.
+        const MOST: u64 = 1 << 50;
+        let bytes = bytes.min(MOST);
+        // At least half of what a limit leaves besides the program is not in the pool.
+        let (mut too_small, mut least) = (self.memory_limit >> 20, (PROGRAM >> 20) + (bytes >> 19) + 18);
+        while too_small + 1 < least {
+            let middle = too_small.midpoint(least);
+            match unpooled(middle << 20) < bytes {
+                true => too_small = middle,
+                false => least = middle,
+            }
+        }
+        Err(Error::usage(
+            format_args!(
+                "--memory-limit {} is too small: the evaluation needs about {least} MiB",
+                shown_size(self.memory_limit)
+            ),
+            "raise --memory-limit, or write the predictions in smaller row groups",
+        ))
     }
 
     /// Creates a plan that reads the rows of the readers, with one partition per reader.
@@ -117,7 +165,7 @@ impl Engine {
         let Some(order) = LexOrdering::new(expressions.map_err(|error| failed(&error))?) else {
             return Ok(plan);
         };
-        let is_memory_short = self.pool / plan.partitions().max(1) < SORT_BYTES;
+        let is_memory_short = self.sort_pool / plan.partitions().max(1) < SORT_BYTES;
         let input = if is_memory_short { Arc::new(CoalescePartitionsExec::new(plan.0)) as _ } else { plan.0 };
         let sorted = SortExec::new(order.clone(), input).with_preserve_partitioning(true);
         Ok(ScanPlan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
@@ -133,6 +181,18 @@ impl Engine {
             failure: self.failure.clone(),
         })
     }
+}
+
+/// Returns the bytes that sorts and merges may use. The rest of the limit is for reading, decoding, copying and evaluating,
+/// whose memory the pool does not track.
+fn pool_of(memory_limit: u64) -> usize {
+    let pool = (memory_limit / 3).min(memory_limit.saturating_sub(PROGRAM) / 2);
+    usize::try_from(pool).unwrap_or(usize::MAX).max(MIN_POOL)
+}
+
+/// Returns the bytes that a memory limit leaves besides the program and the pool.
+fn unpooled(memory_limit: u64) -> u64 {
+    memory_limit.saturating_sub(PROGRAM).saturating_sub(pool_of(memory_limit) as u64)
 }
 
 impl ScanPlan {

@@ -1,6 +1,7 @@
 use super::*;
 use arrow::array::{AsArray, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
+use datafusion_execution::memory_pool::MemoryConsumer;
 use planetree_base::random::Stream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,6 +51,30 @@ fn a_spilling_sort_gives_the_same_rows() {
         let sort = plan.0.children()[0].metrics().unwrap();
         assert_eq!(sort.spill_count().unwrap() > 0, spills, "{limit} {threads}");
     }
+}
+
+#[test]
+fn sorts_leave_memory_for_merging() {
+    let engine = Engine::new(2, 512 << 20).unwrap();
+    let environment = engine.context.runtime_env();
+    let pool = &environment.memory_pool;
+    let sorts = ["a", "b"].map(|name| MemoryConsumer::new(name).with_can_spill(true).register(pool));
+    for sort in &sorts {
+        while sort.try_grow(1 << 20).is_ok() {}
+    }
+    let merge = MemoryConsumer::new("merge").register(pool);
+    assert!(merge.try_grow(engine.sort_pool / 2).is_ok(), "sorts took all memory");
+}
+
+#[test]
+fn a_limit_that_is_too_small_is_refused_with_the_least() {
+    let bytes = 20 << 20;
+    let engine = |limit: u64| Engine::new(8, limit << 20).unwrap();
+    let refused = engine(96).require(bytes).unwrap_err().to_string();
+    let least = refused.split_whitespace().rev().nth(1).and_then(|least| least.parse().ok());
+    let least: u64 = least.expect("the error ends with the least limit");
+    assert!(engine(least).require(bytes).is_ok() && engine(least - 1).require(bytes).is_err(), "{refused}");
+    assert_eq!((engine(least).tasks(bytes), engine(4 << 10).tasks(bytes)), (1, 8));
 }
 
 #[test]
