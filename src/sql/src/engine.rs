@@ -1,7 +1,9 @@
 //! Runs the engine's work on threads with large stacks. The caller only waits, so Ctrl-C takes effect at once even if
-//! an operator computes for a long time without yielding, and a panic of the engine ends the query, not the process.
+//! an operator computes for a long time without yielding, a panic of the engine ends the query, not the process, and a
+//! query that exceeds the memory limit ends.
 
 use super::error::to_engine_error;
+use super::memory_watch::MemoryWatch;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result as EngineResult};
@@ -10,6 +12,7 @@ use futures::StreamExt;
 use planetree_base::error::{Error, Result};
 use planetree_base::panics;
 use planetree_base::storage::{border, require_open_files};
+use planetree_base::threads::require_threads;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinError, JoinHandle};
@@ -34,12 +37,14 @@ pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
 pub(crate) struct EngineThreads {
     /// `None` only while it is being dropped.
     runtime: Option<Runtime>,
+    memory: MemoryWatch,
 }
 
 impl EngineThreads {
-    /// Starts `threads` threads.
-    pub(crate) fn start(threads: usize) -> Result<Self> {
+    /// Starts `threads` threads, whose memory is watched.
+    pub(crate) fn start(threads: usize, memory: MemoryWatch) -> Result<Self> {
         require_open_files(FILES + FILES_PER_THREAD * threads as u64, "a query")?;
+        require_threads(threads)?;
         let build = || {
             Builder::new_multi_thread()
                 .worker_threads(threads)
@@ -56,21 +61,22 @@ impl EngineThreads {
             )
         };
         let built = panics::guarded(build).map_err(|panic| cannot(panic.message()))?;
-        Ok(EngineThreads { runtime: Some(built.map_err(|error| cannot(error.to_string()))?) })
+        Ok(EngineThreads { runtime: Some(built.map_err(|error| cannot(error.to_string()))?), memory })
     }
 
     fn runtime(&self) -> &Runtime {
         self.runtime.as_ref().expect("the runtime is taken only by drop")
     }
 
-    /// Runs a future on the engine's threads and waits for it. Fails at once if the user interrupts the program.
+    /// Runs a future on the engine's threads and waits for it. Fails at once if the user interrupts the program, or if
+    /// the memory limit is exceeded.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         future: impl Future<Output = EngineResult<T>> + Send + 'static,
     ) -> EngineResult<T> {
         let mut task = self.runtime().spawn(future);
         // Not on the engine's own threads: if all of them compute, none of them would notice the interrupt.
-        match border::wait_or_interrupt(&mut task) {
+        match border::wait_or_interrupt(self.memory.during(&mut task)).flatten() {
             Ok(outcome) => outcome.unwrap_or_else(|error| Err(ended(error))),
             Err(error) => {
                 task.abort();
@@ -90,7 +96,7 @@ impl EngineThreads {
                 }
             }
         });
-        RunningStream { schema, batches, task }
+        RunningStream { schema, batches, task, memory: self.memory }
     }
 }
 
@@ -108,6 +114,7 @@ pub(crate) struct RunningStream {
     schema: SchemaRef,
     batches: Receiver<EngineResult<RecordBatch>>,
     task: JoinHandle<()>,
+    memory: MemoryWatch,
 }
 
 impl RunningStream {
@@ -116,9 +123,10 @@ impl RunningStream {
         self.schema.clone()
     }
 
-    /// Returns the next batch, or `None` at the end. Fails at once if the user interrupts the program.
+    /// Returns the next batch, or `None` at the end. Fails at once if the user interrupts the program, or if the memory
+    /// limit is exceeded.
     pub(crate) fn next(&mut self) -> Result<Option<EngineResult<RecordBatch>>> {
-        match border::wait_or_interrupt(self.batches.recv())? {
+        match border::wait_or_interrupt(self.memory.during(self.batches.recv())).flatten()? {
             Some(batch) => Ok(Some(batch)),
             // The channel also closes when the task panics.
             None => Ok(border::wait(&mut self.task).err().map(|error| Err(ended(error)))),
@@ -138,12 +146,18 @@ fn ended(error: JoinError) -> DataFusionError {
         Ok(panic) => panics::payload_text(&*panic),
         Err(_) => return to_engine_error(Error::Interrupted),
     };
-    let error = panics::thread_limit_error(&problem).unwrap_or_else(|| {
-        Error::place(
+    let is_damaged = panics::was_in_decoder();
+    let error = panics::system_limit_error(&problem).unwrap_or_else(|| match is_damaged {
+        true => Error::place(
             "query",
-            format_args!("the engine stopped: {}", problem.lines().next().unwrap_or_default()),
-            "check that all files of the query are intact; if they are, report this error",
-        )
+            "the engine stopped: a file of the query is damaged and cannot be decoded",
+            "restore the file, or write it again",
+        ),
+        false => Error::place(
+            "query",
+            "the engine stopped unexpectedly",
+            "check that all files of the query are intact; if they are, report this error with the output of --log debug",
+        ),
     });
     to_engine_error(error)
 }
@@ -154,10 +168,11 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_engine_is_an_error() {
-        let threads = EngineThreads::start(1).unwrap();
+        let threads = EngineThreads::start(1, MemoryWatch::default()).unwrap();
         let outcome: EngineResult<()> = threads.run(async { panic!("index out of bounds") });
         let error = outcome.unwrap_err().to_string();
-        assert!(error.contains("the engine stopped: index out of bounds"), "{error}");
+        assert!(error.contains("the engine stopped"), "{error}");
+        assert!(!error.contains("index out of bounds"), "the log has the text of the panic: {error}");
         assert_eq!(threads.run(async { Ok(7) }).unwrap(), 7, "the threads survive");
     }
 }

@@ -1,15 +1,17 @@
 //! Translates errors of the SQL engine into planetree's errors, with the position in the query, the problem and a
 //! remedy.
 
+use super::misuse::{Misuse, RENAME, misuse, not_supported};
+use super::other_engines::call_in_place_of;
+use super::syntax::syntax;
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError, Span};
-use datafusion::sql::sqlparser::parser::ParserError;
 use planetree_base::error::Error;
 use planetree_base::storage::without_urls;
 use planetree_base::suggest;
 
 /// Location shown in errors whose position in the query is unknown.
-const QUERY: &str = "query";
+pub(crate) const QUERY: &str = "query";
 
 /// Wraps a planetree error so that it can pass through the engine. `from_engine_error` unwraps it.
 pub fn to_engine_error(error: Error) -> DataFusionError {
@@ -69,7 +71,8 @@ pub(crate) fn from_engine_error(error: &DataFusionError, text: &str, known: &Kno
         }
         DataFusionError::Plan(problem) => planning(problem, span, text, known),
         DataFusionError::NotImplemented(problem) => {
-            Error::place(QUERY, format_args!("not supported: {}", first_line(problem)), "rewrite the query")
+            let (problem, remedy) = not_supported(problem);
+            Error::place(QUERY, format_args!("not supported: {problem}"), remedy)
         }
         DataFusionError::Internal(problem) => Error::place(
             QUERY,
@@ -77,7 +80,13 @@ pub(crate) fn from_engine_error(error: &DataFusionError, text: &str, known: &Kno
             "rewrite the query, and report this error",
         ),
         DataFusionError::Execution(problem) => Error::place(QUERY, first_line(problem), ""),
-        DataFusionError::ArrowError(error, _) => Error::place(QUERY, first_line(&error.to_string()), ""),
+        DataFusionError::ArrowError(error, _) => {
+            let problem = error.to_string();
+            let is_format = problem.contains("parsing timestamp from '%");
+            let remedy =
+                if is_format { "the time comes before the format: strftime(time, '%Y-%m-%d')" } else { "" };
+            Error::place(QUERY, first_line(&problem), remedy)
+        }
         other => Error::place(QUERY, first_line(&other.strip_backtrace()), ""),
     }
 }
@@ -174,39 +183,6 @@ fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
     None
 }
 
-/// Translates a syntax error. The position is parsed from the end of the message, where the parser puts it.
-fn syntax(error: &ParserError, text: &str) -> Error {
-    let message = match error {
-        ParserError::ParserError(message) | ParserError::TokenizerError(message) => message.as_str(),
-        ParserError::RecursionLimitExceeded => "nested too deeply",
-    };
-    let (problem, position) = match message.rsplit_once(" at Line: ") {
-        Some((problem, position)) => (problem, parse_position(position)),
-        None => (message, None),
-    };
-    let problem = problem.replace("Expected: ", "expected ").replace("found: ", "found ");
-    let (problem, position) = match problem.strip_suffix(", found EOF") {
-        Some(problem) => {
-            let last = text.trim_end().lines().last().unwrap_or_default();
-            let end = (text.trim_end().lines().count().max(1) as u64, last.chars().count() as u64 + 1);
-            (format!("{problem}, found the end of the query"), Some(end))
-        }
-        None => (problem, position),
-    };
-    match position {
-        Some((line, column)) => {
-            at(line, column, &format!("syntax error: {problem}"), text, "correct the query")
-        }
-        None => Error::place(QUERY, format_args!("syntax error: {problem}"), "correct the query"),
-    }
-}
-
-fn parse_position(text: &str) -> Option<(u64, u64)> {
-    let (line, column) = text.split_once(", Column: ")?;
-    let column: String = column.chars().take_while(char::is_ascii_digit).collect();
-    Some((line.trim().parse().ok()?, column.parse().ok()?))
-}
-
 /// Builds an error at a position in the query. The message shows the line with a marker below the position.
 pub(crate) fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
     /// Number of characters of a long line that are shown before and after the position.
@@ -230,6 +206,19 @@ fn with_span(span: Option<Span>, problem: &str, text: &str, remedy: &str) -> Err
     }
 }
 
+/// Returns the part of a query at a span within one line.
+fn text_at(span: Span, text: &str) -> Option<&str> {
+    if span.start.line != span.end.line {
+        return None;
+    }
+    let line = text.lines().nth((span.start.line as usize).checked_sub(1)?)?;
+    let offset = |column: u64| {
+        let mut offsets = line.char_indices().map(|(offset, _)| offset).chain([line.len()]);
+        offsets.nth((column as usize).checked_sub(1)?)
+    };
+    line.get(offset(span.start.column)?..offset(span.end.column)?)
+}
+
 fn schema(error: &SchemaError, span: Option<Span>, text: &str) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
@@ -247,7 +236,21 @@ fn schema(error: &SchemaError, span: Option<Span>, text: &str) -> Error {
             text,
             "qualify the column with the name of its table",
         ),
-        other => with_span(span, &other.to_string(), text, "give the columns different names"),
+        SchemaError::DuplicateQualifiedField { qualifier, name } => with_span(
+            span,
+            &format!("two columns are called {}.{}", quoted(qualifier.table()), quoted(name)),
+            text,
+            "give each table a name of its own: FROM x AS a JOIN y AS b",
+        ),
+        SchemaError::DuplicateUnqualifiedField { name } if name.contains('(') => with_span(
+            span,
+            &format!("two expressions are called {name}: casts do not count"),
+            text,
+            "cast in a subquery, and name the result: FROM (SELECT x, x::INT AS y FROM t)",
+        ),
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            with_span(span, &format!("two columns are called {}", quoted(name)), text, RENAME)
+        }
     }
 }
 
@@ -265,6 +268,13 @@ fn few(names: &[&str]) -> String {
 }
 
 fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -> Error {
+    let written = span.and_then(|span| text_at(span, text));
+    if let Some(Misuse { problem, remedy, function }) = misuse(problem, written) {
+        return match function.and_then(|name| call_of(&name, text)) {
+            Some((line, column)) => at(line, column, &problem, text, &remedy),
+            None => with_span(span, &problem, text, &remedy),
+        };
+    }
     let between = |before: &str, after: &str| {
         let (_, rest) = problem.split_once(before)?;
         rest.split_once(after).map(|(name, _)| name)
@@ -272,16 +282,27 @@ fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -
     if let Some(name) =
         between("Invalid function '", "'").or_else(|| between("table function '", "' not found"))
     {
+        if known.functions.iter().any(|known| known == name) {
+            let remedy = "window functions need OVER, as in rank() OVER (ORDER BY x); functions that return tables are called in \
+                          FROM, and no others";
+            return with_span(span, &format!("{name} cannot be called like this"), text, remedy);
+        }
         let near = suggest::nearest(name, known.functions.iter().map(String::as_str));
-        let remedy = suggest::did_you_mean(
-            &near,
-            "docs/sql.md lists planetree's functions, SHOW FUNCTIONS lists all functions",
-        );
+        let remedy = match call_in_place_of(name) {
+            Some(call) => format!("write {call}"),
+            None => suggest::did_you_mean(
+                &near,
+                "docs/sql.md lists planetree's functions, SHOW FUNCTIONS lists all functions",
+            ),
+        };
         return with_span(span, &format!("no such function: {name}"), text, &remedy);
     }
-    if let Some(name) = between("table '", "' not found").or_else(|| between("No table named '", "'")) {
-        let name = name.strip_prefix("planetree.run.").unwrap_or(name);
-        let near = suggest::nearest(name, known.tables.iter().map(String::as_str));
+    if let Some(written) = between("table '", "' not found").or_else(|| between("No table named '", "'")) {
+        let name = ["planetree.run.", "planetree."].iter().find_map(|prefix| written.strip_prefix(prefix));
+        let name = name.unwrap_or(written);
+        let near: Vec<String> =
+            suggest::nearest(name, known.tables.iter().map(String::as_str)).into_iter().map(quoted).collect();
+        let near: Vec<&str> = near.iter().map(String::as_str).collect();
         let otherwise = match known.tables.is_empty() {
             true => "put the path of a file in single quotes, FROM 'predictions.parquet', or pass --table name=PATH".to_owned(),
             false => {

@@ -17,17 +17,24 @@
 
 #![warn(unreachable_pub)]
 
+mod context;
 mod engine;
 mod error;
+mod float32;
 mod foreign;
 mod functions;
+mod memory_watch;
+mod misuse;
+mod objects;
 mod on_cluster;
 mod open;
 mod operator;
 mod order;
+mod other_engines;
 mod output;
+mod partitioned_table;
 mod partitions;
-mod pool;
+mod plan_check;
 mod rewrite;
 mod roots;
 mod scan;
@@ -36,6 +43,7 @@ mod shell;
 mod size;
 mod statement;
 mod summary;
+mod syntax;
 mod table_list;
 mod tables;
 mod yielding;
@@ -47,7 +55,7 @@ pub use operator::{Operator, OperatorExec, OperatorInput};
 pub use output::{Destination, ReplacePolicy, ResultFormat};
 pub use roots::Roots;
 pub use session::{MIN_MEMORY, Printer, Session, SessionOptions, StatementSummary};
-pub use shell::Shell;
+pub use shell::{Shell, is_shell_command};
 
 #[cfg(test)]
 mod tests;

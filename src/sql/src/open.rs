@@ -3,7 +3,7 @@
 use super::error::to_engine_error;
 use super::foreign::{ForeignFormat, open_foreign, open_partitioned};
 use super::on_cluster::LocationCheck;
-use super::partitions::PartitionedFiles;
+use super::partitions::{PartitionedFiles, is_hidden, is_partition};
 use super::scan::{DatasetSource, FileSource, ScanSource, ScanTable};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as EngineResult;
@@ -47,9 +47,9 @@ async fn open_detected(
     let (kind, files) = match (detected, cluster) {
         (DetectedTable::Partitioned(kind, table), cluster) => {
             if let Some(cluster) = cluster {
-                table.files.iter().try_for_each(|file| cluster(file)).map_err(to_engine_error)?;
+                table.files().iter().try_for_each(|file| cluster(file)).map_err(to_engine_error)?;
             }
-            return open_partitioned(state, kind, &table.directory, &table.keys).await;
+            return open_partitioned(state, kind, &table).await;
         }
         (DetectedTable::Ours(source, _), None) => return Ok(Arc::new(ScanTable(source))),
         (DetectedTable::Ours(_, files), Some(_)) => (ForeignFormat::Parquet, files),
@@ -81,7 +81,7 @@ fn detect(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync))
     }
     if location.size()?.is_none() {
         if let Some(table) = PartitionedFiles::find(location, check)? {
-            let kind = common_format(&location.to_string(), &table.files)?;
+            let kind = common_format(&location.to_string(), &table.files())?;
             return Ok(DetectedTable::Partitioned(kind, table));
         }
         return detect_files(&location.to_string(), files_of(location, check)?);
@@ -95,6 +95,19 @@ fn detect(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync))
             "rename a CSV or JSON file, or read it with read_csv or read_json; convert other text with `planetree convert`",
         )),
     }
+}
+
+/// Checks whether there is something at a location that is meant as a table, although it may be unreadable.
+pub(crate) fn seems_to_be_table(location: &Location) -> Result<bool> {
+    if location.join(MANIFEST).size()?.is_some() || location.size()?.is_some() {
+        return Ok(true);
+    }
+    if matches!(location, Location::Local(path) if !path.is_dir()) || location.is_http() {
+        return Ok(false);
+    }
+    let (files, folders) = location.contents()?;
+    let is_data = |name: &String| !is_hidden(name) && ForeignFormat::of_name(name).is_some();
+    Ok(files.iter().any(is_data) || folders.iter().any(|folder| is_partition(folder)))
 }
 
 /// Detects the table that several files form together.
@@ -135,8 +148,8 @@ fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync
     }
     let mut files = Vec::new();
     for name in location.list()? {
-        if name.starts_with(['.', '_']) {
-            continue; // a hidden file, or a marker file of another engine
+        if is_hidden(&name) {
+            continue;
         }
         let file = location.join(&name);
         check(&file)?;

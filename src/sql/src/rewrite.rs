@@ -1,11 +1,12 @@
 //! Rewrites or rejects statements that the engine would silently misinterpret.
 
-use super::error::map_is_not_a_metric;
+use super::error::{QUERY, at, map_is_not_a_metric};
+use super::other_engines::{Clause, PIVOT, SAMPLE, UNPIVOT};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, Statement as Sql, VisitMut, VisitorMut, WildcardAdditionalOptions,
-    visit_expressions,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinOperator, ObjectName,
+    ObjectNamePart, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as Sql,
+    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use planetree_base::error::{Error, Result};
 use std::ops::ControlFlow;
@@ -15,10 +16,12 @@ use std::ops::ControlFlow;
 /// - A column of the result without a name, such as `ndcg(label, score, 10)`, is named by its text. The engine would add
 ///   the tables of columns and the types of constants.
 /// - `FROM t` without SELECT, at any depth, becomes `SELECT * FROM t`. The engine would return rows without columns.
+/// - `SEMI JOIN` and `ANTI JOIN` become `LEFT SEMI JOIN` and `LEFT ANTI JOIN`, which mean the same.
+/// - `TABLESAMPLE` is rejected. The engine would ignore it.
 /// - `map(label, score)` is rejected. The engine would return one map per row, although a metric is meant.
 pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
-    let mut rewriter = StatementRewriter { maps_labels: false };
-    // The visitor never stops early, so there is no result to handle.
+    let mut rewriter = StatementRewriter { text, maps_labels: false, refusal: None };
+    // The rewriter holds what it found, so there is no result to handle.
     let _ = match statement {
         Statement::Statement(sql) => sql.visit(&mut rewriter),
         Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => {
@@ -27,6 +30,9 @@ pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result
         Statement::Explain(explain) => return rewrite_statement(&mut explain.statement, text),
         _ => ControlFlow::Continue(()),
     };
+    if let Some(refusal) = rewriter.refusal {
+        return Err(refusal);
+    }
     match rewriter.maps_labels {
         true => map_is_not_a_metric(text).map_or(Ok(()), Err::<(), Error>),
         false => {
@@ -89,18 +95,49 @@ fn name_columns(query: &mut Query) {
     }
 }
 
-struct StatementRewriter {
+struct StatementRewriter<'t> {
+    text: &'t str,
     /// Whether `map` was called on labels.
     maps_labels: bool,
+    /// The error for a clause that is not supported.
+    refusal: Option<Error>,
 }
 
-impl VisitorMut for StatementRewriter {
+impl StatementRewriter<'_> {
+    /// Rejects a clause. The error shows the table that it belongs to, if it has a name.
+    fn refuse(&mut self, clause: Clause, table: Option<&ObjectName>) -> ControlFlow<()> {
+        let (problem, remedy) = clause;
+        let name = table.and_then(|name| name.0.first()).and_then(ObjectNamePart::as_ident);
+        self.refusal = Some(match name.map(|name| name.span.start) {
+            Some(start) if start.line > 0 => at(start.line, start.column, problem, self.text, remedy),
+            _ => Error::place(QUERY, problem, remedy),
+        });
+        ControlFlow::Break(())
+    }
+}
+
+impl VisitorMut for StatementRewriter<'_> {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         if select.flavor == SelectFlavor::FromFirstNoSelect {
             select.flavor = SelectFlavor::Standard;
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
+        select.from.iter_mut().flat_map(|table| &mut table.joins).for_each(name_side);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        match table {
+            TableFactor::Table { name, sample: Some(_), .. } => return self.refuse(SAMPLE, Some(&*name)),
+            TableFactor::Derived { sample: Some(_), .. } => return self.refuse(SAMPLE, None),
+            TableFactor::Pivot { table, .. } => return self.refuse(PIVOT, name_of(table)),
+            TableFactor::Unpivot { table, .. } => return self.refuse(UNPIVOT, name_of(table)),
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                table_with_joins.joins.iter_mut().for_each(name_side);
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -115,6 +152,24 @@ impl VisitorMut for StatementRewriter {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Returns the name of a table, if it has one.
+fn name_of(table: &TableFactor) -> Option<&ObjectName> {
+    match table {
+        TableFactor::Table { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+/// Names the side whose rows a semi join or an anti join returns.
+fn name_side(join: &mut Join) {
+    let operator = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);
+    join.join_operator = match operator {
+        JoinOperator::Semi(constraint) => JoinOperator::LeftSemi(constraint),
+        JoinOperator::Anti(constraint) => JoinOperator::LeftAnti(constraint),
+        other => other,
+    };
 }
 
 /// Checks whether an expression is a label or is computed from one. A list of labels does not count, because a list

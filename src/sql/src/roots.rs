@@ -101,6 +101,11 @@ impl Roots {
         Err(unreadable(text, &parent.display().to_string()))
     }
 
+    /// Checks whether the current directory has an entry of a name. It may be a link, wherever it leads.
+    pub(crate) fn has_entry(&self, name: &str) -> bool {
+        self.current.join(name).symlink_metadata().is_ok()
+    }
+
     /// Returns the location that an output path in SQL names. Fails if SQL may not write it, because it is not below
     /// `--allow-write` or is hidden.
     pub(crate) fn resolve_to_write(&self, text: &str) -> Result<Location> {
@@ -294,6 +299,7 @@ mod tests {
         for text in ["dangling", "new/../../secret", "dangling/below"] {
             assert!(roots.resolve(text).is_err(), "{text}");
         }
+        assert!(roots.has_entry("link") && roots.has_entry("dangling") && !roots.has_entry("absent"));
         for text in ["table", "./table", "deep/../table", "fine", "deep/new/file", "absent"] {
             let place = roots.resolve(text).unwrap().to_string();
             assert!(Path::new(&place).starts_with(inside.canonicalize().unwrap()), "{text}: {place}");

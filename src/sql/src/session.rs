@@ -1,27 +1,26 @@
 //! Runs SQL statements in a session, which holds the tables, functions, threads and memory that the statements share.
 
+use super::context::{pool_of, reserve_of, session_config, session_context};
 use super::engine::{EngineThreads, RunningStream, on_large_stack};
 use super::error::{KnownNames, as_failure, from_engine_error};
-use super::functions::{OneQuery, ResolveModels, all_function_names, register, register_bounded};
+use super::float32::compare_as_float32;
+use super::functions::{OneQuery, all_function_names, register_bounded};
+use super::memory_watch::MemoryWatch;
 use super::on_cluster::{SqlCluster, refuse_memory_tables, refuse_order_dependence, runs_on_cluster};
-use super::order::{KeepOrder, MergeInOrder};
 use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult};
-use super::pool::ReservingPool;
+use super::plan_check::{read_only, refuse_explained_writes, refuse_stored};
 use super::roots::Roots;
+use super::scan::ScanMemory;
 use super::size::check_plan;
 use super::statement::{AllowedStatement, CopyStatement, parse};
 use super::summary::summarize;
 use super::table_list::{TableSummary, table_list};
-use super::tables::{CATALOG, Catalog, SCHEMA, Tables};
-use super::yielding::YieldAfterJoins;
+use super::tables::Tables;
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::DataFusionError;
-use datafusion::config::{ConfigOptions, Dialect};
-use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement;
 use planetree_base::error::{Error, Result};
@@ -29,6 +28,7 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_data::catalog::catalog_entries;
 use planetree_data::dataset::MANIFEST;
 use planetree_data::table::TextRows;
+use planetree_memory::ReservingPool;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,8 +42,11 @@ pub const MIN_MEMORY: u64 = 256 << 20;
 pub struct SessionOptions {
     /// Number of threads, which is also the number of partitions.
     pub threads: usize,
-    /// Memory limit of queries in bytes, beyond which they spill to temporary files.
+    /// Memory limit of queries in bytes. Sorts and aggregations use a part of it, and then temporary files.
     pub memory_limit: u64,
+    /// Whether the process does nothing but run the statements. Queries that would exceed the limit then fail; otherwise,
+    /// the memory of the process tells nothing about a query.
+    pub owns_process: bool,
     /// The directories and URLs that SQL may access.
     pub roots: Roots,
     /// Which files COPY may replace.
@@ -90,11 +93,12 @@ pub struct Printer {
 impl Session {
     /// Starts a session without named tables.
     pub fn new(options: SessionOptions) -> Result<Self> {
-        let SessionOptions { threads, memory_limit, roots, replace, cluster } = options;
-        let engine = EngineThreads::start(threads)?;
+        let SessionOptions { threads, memory_limit, owns_process, roots, replace, cluster } = options;
+        let memory = if owns_process { MemoryWatch::new(memory_limit) } else { MemoryWatch::default() };
+        let engine = EngineThreads::start(threads, memory)?;
         let pool = pool_of(memory_limit);
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(ReservingPool::new(pool)))
+            .with_memory_pool(Arc::new(ReservingPool::new(pool, reserve_of(pool))))
             .with_object_list_cache_limit(0)
             .build_arc()
             .map_err(|error| from_engine_error(&error, "", &KnownNames::default()))?;
@@ -122,6 +126,7 @@ impl Session {
                 Some(Arc::new(((cluster.upgrade)(state), cluster)))
             }
         };
+        let config = config.with_extension(Arc::new(ScanMemory::of_pool(pool)));
         let context = session_context(config, environment, &tables);
         // The engine holds several copies of a constant while it plans and runs a query.
         register_bounded(&context, memory_limit / 8);
@@ -305,7 +310,7 @@ impl Session {
             let plan = context.state().statement_to_plan(query).await?;
             check_plan(&plan)?;
             read_only().verify_plan(&plan)?;
-            summarize(&context, plan).await
+            summarize(&context, compare_as_float32(plan)?).await
         });
         stream.map(|stream| self.threads.stream(stream)).map_err(|error| self.user_error(&error, text))
     }
@@ -320,7 +325,7 @@ impl Session {
             if on_cluster {
                 refuse_memory_tables(&plan)?;
             }
-            context.execute_logical_plan(plan).await.map(drop)
+            context.execute_logical_plan(compare_as_float32(plan)?).await.map(drop)
         });
         outcome.map_err(|error| self.user_error(&error, text))?;
         Ok(0)
@@ -336,6 +341,7 @@ impl Session {
             // The statement was already checked. Its plan is checked as well, as a second line of defence.
             read_only().verify_plan(&plan)?;
             refuse_explained_writes(&plan)?;
+            let plan = compare_as_float32(plan)?;
             if let Some((state, cluster)) = cluster.as_deref()
                 && runs_on_cluster(&plan)?
             {
@@ -374,94 +380,4 @@ impl Session {
         let known = KnownNames { tables: self.table_names(), functions };
         from_engine_error(error, text, &known)
     }
-}
-
-/// Fails if a definition would replace or drop a table on disk.
-fn refuse_stored(tables: &Tables, plan: &LogicalPlan) -> Result<(), DataFusionError> {
-    let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
-    let name = match definition {
-        DdlStatement::CreateMemoryTable(table) => &table.name,
-        DdlStatement::CreateView(view) => &view.name,
-        DdlStatement::DropTable(table) => &table.name,
-        DdlStatement::DropView(view) => &view.name,
-        _ => return Ok(()),
-    };
-    match tables.location_of(name.table()) {
-        Some(location) => Err(super::error::to_engine_error(Error::place(
-            location,
-            format_args!("cannot change {}: it is a table on disk", name.table()),
-            "choose another name",
-        ))),
-        None => Ok(()),
-    }
-}
-
-fn read_only() -> SQLOptions {
-    SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
-}
-
-/// Fails if the plan that EXPLAIN shows would write. The check of the outer plan does not look into EXPLAIN.
-fn refuse_explained_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
-    match plan {
-        LogicalPlan::Explain(explain) => read_only().verify_plan(&explain.plan),
-        LogicalPlan::Analyze(analyze) => read_only().verify_plan(&analyze.input),
-        _ => Ok(()),
-    }
-}
-
-/// Bytes for the program, its libraries and what it reads and writes.
-const PROGRAM: u64 = 192 << 20;
-/// Minimum bytes of the pool of memory, if the limit has as much. With less, a sort cannot merge what it has spilled.
-const MIN_POOL: u64 = 8 << 20;
-/// Size of the pool below which batches are small, because a merge holds two batches of each of its inputs.
-const SMALL_POOL: usize = 128 << 20;
-
-/// Returns the bytes that sorts, joins and aggregations may use before they spill. The engine does not count the
-/// batches that pass through it, and a sort copies its rows when it spills them.
-fn pool_of(memory_limit: u64) -> usize {
-    let pool = (memory_limit.saturating_sub(PROGRAM) / 3).max(MIN_POOL.min(memory_limit / 2));
-    usize::try_from(pool).unwrap_or(usize::MAX)
-}
-
-fn session_config(threads: usize, pool: usize) -> SessionConfig {
-    let mut config = SessionConfig::new()
-        .with_target_partitions(threads)
-        .with_information_schema(true)
-        .with_create_default_catalog_and_schema(false)
-        .with_default_catalog_and_schema(CATALOG, SCHEMA);
-    let ConfigOptions { sql_parser, optimizer, execution, .. } = config.options_mut();
-    sql_parser.dialect = Dialect::DuckDB;
-    sql_parser.collect_spans = true;
-    // The ORDER BY of subqueries, views and CTEs is kept, because LIMIT, metrics and the output use its order.
-    sql_parser.enable_subquery_sort_elimination = false;
-    // The next two options would move rows between partitions depending on timing, and so lose the order of a table.
-    optimizer.enable_round_robin_repartition = false;
-    execution.enable_file_stream_work_stealing = false;
-    // A sort reserves memory for merging its sorted runs. This must not be most of the memory that the sort has.
-    let share = pool / (4 * threads.max(1));
-    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
-    if pool < SMALL_POOL { config.with_batch_size(1024) } else { config }
-}
-
-fn session_context(
-    config: SessionConfig,
-    environment: Arc<RuntimeEnv>,
-    tables: &Arc<Tables>,
-) -> SessionContext {
-    let mut rules = PhysicalOptimizer::new().rules;
-    rules.insert(0, Arc::new(KeepOrder));
-    rules.push(Arc::new(MergeInOrder));
-    rules.push(Arc::new(YieldAfterJoins));
-    let state = SessionStateBuilder::new()
-        .with_config(config)
-        .with_runtime_env(environment)
-        .with_default_features()
-        .with_physical_optimizer_rules(rules)
-        .with_analyzer_rule(Arc::new(ResolveModels(tables.clone())))
-        .with_analyzer_rule(Arc::new(OneQuery))
-        .build();
-    let context = SessionContext::new_with_state(state);
-    context.register_catalog(CATALOG, Arc::new(Catalog(tables.clone())));
-    register(&context, tables);
-    context
 }

@@ -27,7 +27,7 @@ const MAX_PLAN_DEPTH: usize = 3 * MAX_RELATIONS;
 
 /// Counts of one level of parentheses.
 #[derive(Default, Clone, Copy)]
-struct Level {
+struct NestingLevel {
     /// Operators of the current item of a list.
     operators: usize,
     /// Most operators of any expression in parentheses within the current item.
@@ -38,7 +38,7 @@ struct Level {
     in_from: bool,
 }
 
-impl Level {
+impl NestingLevel {
     fn end_item(&mut self) {
         self.most = self.most.max(self.operators + self.inner);
         (self.operators, self.inner) = (0, 0);
@@ -49,16 +49,16 @@ impl Level {
 /// reports the position.
 pub(crate) fn check_text(text: &str) -> Result<()> {
     let Ok(tokens) = Tokenizer::new(&DuckDbDialect {}, text).tokenize() else { return Ok(()) };
-    let mut levels = vec![Level::default()];
+    let mut levels = vec![NestingLevel::default()];
     let mut relations = 0;
     for token in &tokens {
         let is_within = levels.len() > 1;
         let Some(level) = levels.last_mut() else { return Ok(()) };
         match token {
-            Token::SemiColon => (levels, relations) = (vec![Level::default()], 0),
+            Token::SemiColon => (levels, relations) = (vec![NestingLevel::default()], 0),
             Token::LParen | Token::LBracket | Token::LBrace => {
                 level.operators += usize::from(matches!(token, Token::LBracket));
-                levels.push(Level::default());
+                levels.push(NestingLevel::default());
             }
             Token::RParen | Token::RBracket | Token::RBrace if is_within => {
                 let mut inner = levels.pop().unwrap_or_default();
@@ -118,7 +118,7 @@ pub(crate) fn check_text(text: &str) -> Result<()> {
 }
 
 /// Fails if the common table expressions of a statement refer to each other too often. The engine plans each reference
-/// anew, so a statement of a few lines, each of which doubles the one before, would be planned for hours.
+/// separately, so a statement of a few lines, each of which doubles the one before, would be planned for hours.
 pub(crate) fn check_references(statement: &Statement) -> Result<()> {
     let query = match statement {
         Statement::Explain(explain) => return check_references(&explain.statement),

@@ -89,7 +89,10 @@ fn next_statement(parser: &mut DFParser<'_>) -> Result<Option<(bool, Statement)>
             }
         }
     } else {
-        parser.parse_statement()?
+        match parser.parse_statement()? {
+            Statement::Statement(sql) if is_plain_show_tables(&sql) => query(TABLES)?,
+            statement => statement,
+        }
     };
     match parser.parser.peek_token() {
         end if end == Token::SemiColon || end == Token::EOF => Ok(Some((is_summary, statement))),
@@ -103,10 +106,22 @@ fn plain_error(error: ParserError) -> DataFusionError {
 
 /// Parses `SELECT * FROM name`.
 fn all_rows_of(name: &ObjectName) -> Result<Statement, DataFusionError> {
-    let text = format!("SELECT * FROM {name}");
-    let dialect = DuckDbDialect {};
-    DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build()?.parse_statement()
+    query(&format!("SELECT * FROM {name}"))
 }
+
+/// Parses one statement.
+fn query(text: &str) -> Result<Statement, DataFusionError> {
+    let dialect = DuckDbDialect {};
+    DFParserBuilder::new(text).with_dialect(&dialect).build()?.parse_statement()
+}
+
+fn is_plain_show_tables(statement: &Sql) -> bool {
+    matches!(statement, Sql::ShowTables { .. }) && statement.to_string() == "SHOW TABLES"
+}
+
+/// The query of `SHOW TABLES`. The engine would also list the views that describe the session itself.
+const TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
+     WHERE table_schema <> 'information_schema' ORDER BY table_name";
 
 fn allowed(statement: Statement) -> Result<AllowedStatement> {
     match statement {
@@ -155,14 +170,23 @@ fn allowed(statement: Statement) -> Result<AllowedStatement> {
             }
             other => Err(refused(
                 &first_word(other),
-                "the allowed statements are SELECT, EXPLAIN, DESCRIBE, SUMMARIZE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
+                "the allowed statements are SELECT, EXPLAIN, DESCRIBE, SUMMARIZE, SHOW TABLES, SHOW COLUMNS, SHOW FUNCTIONS, \
+                 CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
             )),
         },
     }
 }
 
+/// Returns the word that a statement begins with. Some statements that begin with SHOW are allowed, so that two words
+/// say which one is not.
 fn first_word(statement: &Sql) -> String {
-    statement.to_string().split_whitespace().next().unwrap_or("this statement").to_ascii_uppercase()
+    let text = statement.to_string().to_ascii_uppercase();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    match words[..] {
+        ["SHOW", second] => format!("SHOW {second}"),
+        [first, ..] => first.to_owned(),
+        [] => "this statement".to_owned(),
+    }
 }
 
 fn refused(what: &str, remedy: &str) -> Error {

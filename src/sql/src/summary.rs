@@ -71,7 +71,7 @@ fn aggregates_of(column: &Column, kind: &DataType) -> Vec<(&'static str, Expr)> 
     let value = || Expr::Column(column.clone());
     let text = |expression: Expr| cast_expression(expression, DataType::Utf8);
     let mut aggregates = vec![("present", count(value()))];
-    if !kind.is_nested() && !kind.is_null() {
+    if has_text(kind) {
         aggregates.push(("min", text(min(value()))));
         aggregates.push(("max", text(max(value()))));
         aggregates.push(("distinct", approx_distinct(text(value()))));
@@ -85,6 +85,17 @@ fn aggregates_of(column: &Column, kind: &DataType) -> Vec<(&'static str, Expr)> 
         }
     }
     aggregates
+}
+
+/// Checks whether all values of a type can be shown as text. Bytes, such as UUIDs and hashes, need not be UTF-8.
+fn has_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, kind) => has_text(kind),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            false
+        }
+        _ => !kind.is_nested() && !kind.is_null(),
+    }
 }
 
 fn summary_of(

@@ -3,8 +3,9 @@
 
 use super::error::to_engine_error;
 use super::foreign::{ForeignFormat, open_foreign};
+use super::functions::all_function_names;
 use super::on_cluster::LocationCheck;
-use super::open::{blocking, open_files, open_table};
+use super::open::{blocking, open_files, open_table, seems_to_be_table};
 use super::roots::Roots;
 use super::scan::{MemorySource, ScanTable};
 use arrow::array::RecordBatch;
@@ -16,7 +17,6 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::dataset::MANIFEST;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,6 +143,11 @@ impl Tables {
         if matching.next().is_some() { None } else { found }
     }
 
+    /// Checks whether a name that cannot be resolved is that of a link in the current directory, and not of a function.
+    fn is_link(&self, name: &str) -> bool {
+        self.roots.has_entry(name) && !all_function_names().contains(&name)
+    }
+
     /// Opens the table at a path. Returns `None` if `text` does not look like a path and no table is found there.
     async fn at_path(&self, text: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         let is_path = text.contains(['/', '.', '*', '?']) || text.contains("://");
@@ -153,13 +158,14 @@ impl Tables {
         }
         let location = match self.roots.resolve(text) {
             Ok(location) => location,
-            Err(_) if !is_path => return Ok(None),
+            // A name without path characters may be the name of a function, unless it is that of a link.
+            Err(_) if !is_path && !self.is_link(text) => return Ok(None),
             Err(error) => return Err(to_engine_error(error)),
         };
         let table = open_table(&self.state, &location, &check, self.cluster.as_ref()).await;
         // A name without path characters may still be a dataset or a directory in the current directory. If it is
         // neither, it is misspelt or the name of a function.
-        if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
+        if !is_path && table.is_err() && !blocking(|| seems_to_be_table(&location))? {
             return Ok(None);
         }
         table.map(Some)

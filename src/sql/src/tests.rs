@@ -71,6 +71,7 @@ fn session(threads: usize, memory_limit: u64) -> Session {
     Session::new(SessionOptions {
         threads,
         memory_limit,
+        owns_process: false,
         roots,
         replace: ReplacePolicy::Results,
         cluster: None,

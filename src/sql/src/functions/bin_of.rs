@@ -56,6 +56,17 @@ impl BinOf {
                 "name a model that consists of trees",
             )));
         }
+        if let Some(part) = model.normalised_trees() {
+            let label = model.part_label(part);
+            return Err(to_engine_error(Error::place(
+                FUNCTION.name,
+                format_args!(
+                    "{name}: {label} normalises features over the documents of a query, so its thresholds are not values \
+                     of {feature}"
+                ),
+                "name a model trained with normalise_features=none",
+            )));
+        }
         let thresholds = thresholds_of(model, index);
         let bits = thresholds.into_iter().map(f32::to_bits).collect();
         let signature = Signature::any(1, Volatility::Immutable);

@@ -5,6 +5,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
 use planetree_base::error::Result;
+use planetree_base::terminal::printable;
 use std::io::Write;
 
 /// Writes a Markdown table.
@@ -25,7 +26,7 @@ impl<'a> MarkdownWriter<'a> {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', "<br>")
+    printable(text).replace('|', "\\|").replace('\n', "<br>")
 }
 
 impl ResultWriter for MarkdownWriter<'_> {

@@ -48,6 +48,15 @@ impl ScanSource for DatasetSource {
         files.flat_map(|file| file.row_groups.iter().map(|group| group.rows)).collect()
     }
 
+    fn row_group_bytes(&self) -> u64 {
+        let groups = self.reader.manifest().files.iter().flat_map(|file| &file.row_groups);
+        groups.map(|group| group.range.bytes).max().unwrap_or(0)
+    }
+
+    fn counted_by(&self) -> Option<&DatasetReader> {
+        Some(&self.reader)
+    }
+
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
         let ascending = request.ascending();
         for id in self.reader.groups().drain(row_groups) {

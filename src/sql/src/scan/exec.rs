@@ -28,6 +28,10 @@ const BATCH_ROWS: usize = 8192;
 /// least one batch of each partition, and cannot spill less. Narrow batches keep their size, and with it the rounding of
 /// sums.
 const WIDE: usize = 32;
+/// Maximum number of values in a batch of such tables, unless it has few rows.
+const WIDE_VALUES: usize = 1 << 17;
+/// Minimum number of rows in a batch.
+const LEAST_ROWS: usize = 128;
 
 /// Plan node that scans a source.
 pub(crate) type ScanExec = OperatorExec<Scan>;
@@ -60,6 +64,39 @@ impl Scan {
         let rows = partitions.iter().map(|range| row_groups[range.clone()].iter().sum()).collect();
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(Scan { source, columns, schema, partitions, rows, limit, metrics })
+    }
+}
+
+/// Memory for the row groups that scans read at the same time. It is an extension of the session's configuration; queries on
+/// a cluster have none, because other machines read for them.
+#[derive(Debug)]
+pub(crate) struct ScanMemory {
+    bytes: u64,
+}
+
+impl ScanMemory {
+    /// Returns the memory that a session with a pool of this size has. The pool has a third of what a memory limit leaves
+    /// besides the program, and sorts copy what they spill.
+    pub(crate) fn of_pool(pool: usize) -> Self {
+        /// Bytes that the share of the program includes.
+        const INCLUDED: u64 = 16 << 20;
+        let pool = pool as u64;
+        ScanMemory { bytes: INCLUDED.saturating_add(pool).saturating_add(pool / 2) }
+    }
+
+    /// Returns how many partitions of this many columns can be read at the same time, at least one. Each needs a row group and
+    /// an open page of each column. Few columns are always read by all threads, so that the rounding of their sums does not
+    /// depend on memory.
+    pub(super) fn partitions(&self, source: &dyn ScanSource, columns: usize) -> usize {
+        /// Maximum bytes of an open page.
+        const PAGE_BYTES: u64 = 1 << 20;
+        if columns < WIDE {
+            return usize::MAX;
+        }
+        let rows = source.row_group_rows().into_iter().max().unwrap_or(0);
+        let pages = rows.saturating_mul(4).min(PAGE_BYTES).saturating_mul(columns as u64);
+        let partition = source.row_group_bytes().saturating_add(pages).max(1);
+        usize::try_from(self.bytes / partition).unwrap_or(usize::MAX).max(1)
     }
 }
 
@@ -125,7 +162,7 @@ impl Operator for Scan {
             schema: self.schema.clone(),
             batch_rows: match self.columns.len() {
                 ..WIDE => BATCH_ROWS,
-                WIDE.. => BATCH_ROWS.min(context.session_config().batch_size()),
+                columns => context.session_config().batch_size().min((WIDE_VALUES / columns).max(LEAST_ROWS)),
             },
         };
         let (rows, mut left) = (self.rows[partition], self.limit.unwrap_or(usize::MAX));
@@ -140,7 +177,8 @@ impl Operator for Scan {
                 if is_needed { Ok(()) } else { Err(Error::Interrupted) }
             };
             let outcome = if request.columns.is_empty() {
-                rows_without_columns(rows, &request, &mut send)
+                check_rows(&*source, row_groups)
+                    .and_then(|()| rows_without_columns(rows, &request, &mut send))
             } else {
                 source.read(row_groups, &request, &mut send)
             };
@@ -163,7 +201,8 @@ impl Operator for Scan {
         };
         let mut statistics = Statistics::new_unknown(&self.schema);
         statistics.num_rows = match self.limit {
-            None => Precision::Exact(rows as usize),
+            None if self.source.counted_by().is_none() => Precision::Exact(rows as usize),
+            None => Precision::Inexact(rows as usize),
             Some(limit) => Precision::Inexact((rows as usize).min(limit)),
         };
         Some(Arc::new(statistics))
@@ -176,6 +215,12 @@ impl Operator for Scan {
     fn with_fetch(&self, limit: Option<usize>) -> Option<Self> {
         Some(Scan { limit, ..self.clone() })
     }
+}
+
+/// Compares the numbers of rows that a manifest claims with the files.
+fn check_rows(source: &dyn ScanSource, row_groups: Range<usize>) -> planetree_base::error::Result<()> {
+    let Some(reader) = source.counted_by() else { return Ok(()) };
+    reader.groups().drain(row_groups).try_for_each(|id| reader.check_rows(id))
 }
 
 /// Sends batches without columns, for queries such as `count(*)` that only need the number of rows.

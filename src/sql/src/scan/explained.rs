@@ -176,6 +176,10 @@ impl ScanSource for ExplainedSource {
         files.flat_map(|file| file.row_groups.iter().map(|group| group.rows * features)).collect()
     }
 
+    fn counted_by(&self) -> Option<&DatasetReader> {
+        Some(&self.reader)
+    }
+
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
         for id in self.reader.groups().drain(row_groups) {
             let group = self.reader.open_group(id)?;

@@ -9,7 +9,7 @@ mod memory;
 mod scored;
 
 pub(crate) use dataset::DatasetSource;
-pub(crate) use exec::{Scan, ScanExec};
+pub(crate) use exec::{Scan, ScanExec, ScanMemory};
 pub(crate) use explained::{ExplainedSource, RowExplainer};
 pub(crate) use file::FileSource;
 pub(crate) use memory::MemorySource;
@@ -50,8 +50,19 @@ pub(crate) trait ScanSource: Send + Sync {
     /// Returns the text that plans show for the table. It never contains secrets.
     fn description(&self) -> String;
 
-    /// Returns the number of rows in each row group.
+    /// Returns the number of rows in each row group, as far as it is known without reading them.
     fn row_group_rows(&self) -> Vec<u64>;
+
+    /// Returns the most bytes that a row group has as it is stored, if all of them are read before it is decoded.
+    fn row_group_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Returns the dataset whose manifest the numbers of rows come from; `None` if they come from verified files. A manifest
+    /// may claim any number.
+    fn counted_by(&self) -> Option<&DatasetReader> {
+        None
+    }
 
     /// Reads some row groups in order. It runs in a thread that may block.
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()>;
@@ -115,6 +126,10 @@ impl TableProvider for ScanTable {
         let partitions = options.execution.target_partitions;
         let all = (0..self.0.schema().fields().len()).collect();
         let columns = projection.cloned().unwrap_or(all);
+        let partitions = match state.config().get_extension::<ScanMemory>() {
+            Some(memory) => memory.partitions(&*self.0, columns.len()).min(partitions),
+            None => partitions,
+        };
         Ok(Arc::new(ScanExec::new(Scan::new(self.0.clone(), columns, partitions, limit)?, ())))
     }
 }

@@ -61,6 +61,10 @@ impl ScanSource for ScoredSource {
         files.flat_map(|file| file.row_groups.iter().map(|group| group.rows)).collect()
     }
 
+    fn counted_by(&self) -> Option<&DatasetReader> {
+        Some(&self.reader)
+    }
+
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
         let is_added = |column: &&usize| (KEY_COLUMNS..KEY_COLUMNS + SCORE_COLUMNS).contains(*column);
         let needs_scores = request.columns.iter().any(|column| is_added(&column));

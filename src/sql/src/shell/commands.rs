@@ -42,7 +42,7 @@ pub(super) struct ShellCommand {
 
 /// Names, argument, action and description of each command.
 const COMMANDS: [(&[&str], &str, ShellAction, &str); 11] = [
-    (&["\\h", "\\?", ".help"], "", ShellAction::Help, "show this list"),
+    (&["\\h", "\\?", ".help", "help"], "", ShellAction::Help, "show this list"),
     (
         &[".tables", "\\dt"],
         "[TEXT]",
@@ -75,6 +75,9 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 11] = [
     (&["\\q", ".quit", ".exit", "exit", "quit"], "", ShellAction::Quit, "leave the shell"),
 ];
 
+/// The commands that are words.
+const WORDS: [&str; 3] = ["exit", "quit", "help"];
+
 /// Printed if there are no named tables.
 const NO_TABLES: &str =
     "no named tables; put the path of a file in single quotes: SELECT * FROM 'predictions.parquet';";
@@ -100,7 +103,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// Checks whether an input is a command. It is SQL otherwise.
 pub(super) fn is_command(input: &str) -> bool {
     let word = input.trim_end_matches(';').trim_end();
-    input.starts_with(['.', '\\']) || ["exit", "quit"].iter().any(|name| word.eq_ignore_ascii_case(name))
+    input.starts_with(['.', '\\']) || WORDS.iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
 impl ShellCommand {
@@ -243,6 +246,7 @@ mod tests {
             assert_eq!(command.action, ShellAction::Quit, "{words}");
         }
         assert!(ShellCommand::read("SELECT 1;").is_none() && ShellCommand::read("exit now").is_none());
+        assert_eq!(ShellCommand::read("help;").unwrap().unwrap().action, ShellAction::Help);
         let error = ShellCommand::read(".tabels").unwrap().unwrap_err();
         assert_eq!(error.remedy(), Some("did you mean .tables?"));
     }

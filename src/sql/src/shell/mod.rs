@@ -9,6 +9,7 @@ use super::session::{Printer, Session, StatementSummary};
 use commands::{ShellCommand, ShellFlow};
 use helper::ShellHelper;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_base::storage::{Access, interrupt};
 use planetree_base::terminal::printable;
 use rustyline::error::ReadlineError;
@@ -104,13 +105,19 @@ impl Shell {
     }
 }
 
+/// Checks whether a line is a command of the shell.
+pub fn is_shell_command(line: &str) -> bool {
+    matches!(ShellCommand::read(line), Some(Ok(_)))
+}
+
 /// Prints the file that a statement wrote and, if the timer is on, the number of rows and the time.
 fn print_summary(done: &StatementSummary, timer: bool) {
+    let rows = counted(done.rows, "row", "rows");
     if let Some(file) = &done.written {
-        print_note(&format!("{file}: {} rows", done.rows));
+        print_note(&format!("{file}: {rows}"));
     }
     if timer {
-        print_note(&format!("{} rows in {:.3} s", done.rows, done.seconds));
+        print_note(&format!("{rows} in {:.3} s", done.seconds));
     }
 }
 
