@@ -21,6 +21,9 @@ const TITLES: [&str; 4] = ["title", "doc_title", "document_title", "text"];
 const LINKS: [&str; 3] = ["url", "link", "href"];
 /// Maximum length of a link in bytes. Longer ones are shown as text.
 const LONGEST_LINK: usize = 2000;
+/// Names of the columns with the ids.
+const QUERIES: [&str; 2] = ["query_id", "qid"];
+const DOCUMENTS: [&str; 3] = ["doc_id", "docid", "document_id"];
 const FORM: &str = "give a Parquet or CSV file with a header and a column query_id, doc_id or both";
 
 /// Texts, titles, links and segments of the queries and documents of a report.
@@ -31,6 +34,8 @@ pub(crate) struct Display {
     documents: BTreeMap<(String, Option<String>), DocumentDisplay>,
     /// The columns that divide the queries into segments.
     pub segments: Vec<SegmentColumn>,
+    /// What the user should know about the tables.
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,11 +60,12 @@ impl Display {
     pub(crate) fn read(tables: &[Location], shown: &BTreeSet<&str>) -> Result<Self> {
         let mut display = Display::default();
         for location in tables {
-            let mut roles: Option<Roles> = None;
+            let mut roles: Option<DisplayRoles> = None;
             let first = display.segments.len();
+            let mut is_used = false;
             each_row(location, &mut |header, row| {
                 if roles.is_none() {
-                    roles = Some(Roles::of(header, location)?);
+                    roles = Some(DisplayRoles::of(header, location)?);
                     let others = roles.iter().flat_map(|roles| &roles.others);
                     display.segments.extend(
                         others.map(|place| SegmentColumn {
@@ -69,16 +75,26 @@ impl Display {
                     );
                 }
                 if let Some(roles) = &roles {
-                    display.add(roles, row, shown, first);
+                    is_used |= display.add(roles, row, shown, first);
                 }
                 Ok(())
             })?;
+            if !is_used {
+                display.notes.push(format!("{location} has none of the queries whose documents are shown"));
+            }
         }
         display.segments.retain(|column| !column.is_invalid && column.values.len() > 1);
         Ok(display)
     }
 
-    fn add(&mut self, roles: &Roles, row: &[Option<String>], shown: &BTreeSet<&str>, first: usize) {
+    /// Adds a row. Returns whether it is about one of the shown queries, or about a document of any query.
+    fn add(
+        &mut self,
+        roles: &DisplayRoles,
+        row: &[Option<String>],
+        shown: &BTreeSet<&str>,
+        first: usize,
+    ) -> bool {
         let cell = |place: Option<usize>| row.get(place?)?.as_ref().filter(|text| !text.is_empty());
         let (query, document) = (cell(roles.query), cell(roles.document));
         if let (Some(query), Some(text)) = (query, cell(roles.text)) {
@@ -90,10 +106,11 @@ impl Display {
             let it = DocumentDisplay { title: cell(roles.title).cloned(), link: cell(roles.link).cloned() };
             self.documents.entry((document.clone(), query.cloned())).or_insert(it);
         }
-        let Some(query) = query else { return };
+        let Some(query) = query else { return document.is_some() };
         for (column, place) in self.segments[first..].iter_mut().zip(&roles.others) {
             column.add(query, cell(Some(*place)));
         }
+        shown.contains(query.as_str())
     }
 
     /// Returns the text of a query.
@@ -158,7 +175,7 @@ fn is_web_address(link: &str) -> bool {
 }
 
 /// The columns of a display table by their role.
-struct Roles {
+struct DisplayRoles {
     query: Option<usize>,
     document: Option<usize>,
     text: Option<usize>,
@@ -167,14 +184,14 @@ struct Roles {
     others: Vec<usize>,
 }
 
-impl Roles {
+impl DisplayRoles {
     fn of(header: &[String], location: &Location) -> Result<Self> {
         let find = |names: &[&str]| {
             names
                 .iter()
                 .find_map(|name| header.iter().position(|column| column.trim().eq_ignore_ascii_case(name)))
         };
-        let (query, document) = (find(&["query_id"]), find(&["doc_id"]));
+        let (query, document) = (find(&QUERIES), find(&DOCUMENTS));
         if query.is_none() && document.is_none() {
             let problem = format_args!("no column query_id or doc_id among {}", header.join(", "));
             return Err(Error::place(location, problem, FORM));
@@ -184,7 +201,7 @@ impl Roles {
         let link = document.and_then(|_| find(&LINKS));
         let used = [query, document, text, title, link];
         let others = (0..header.len()).filter(|place| !used.contains(&Some(*place))).collect();
-        Ok(Roles { query, document, text, title, link, others })
+        Ok(DisplayRoles { query, document, text, title, link, others })
     }
 }
 
@@ -302,6 +319,7 @@ mod tests {
         assert!(shown.as_str().starts_with("<a href=\"https://a.example/?a=1&amp;b=2\" "), "{shown:?}");
         assert!(!display.shown_document("q1", "d2").as_str().contains("<a"));
         assert!(display.shown_document("q2", "d1").as_str().contains("<a href"));
+        assert!(display.notes.is_empty());
         let [market] = &display.segments[..] else { panic!("{:?}", display.segments) };
         assert_eq!((market.name.as_str(), market.of["q1"].as_str(), market.of.len()), ("market", "de", 3));
     }
@@ -312,6 +330,15 @@ mod tests {
         assert!(display.segments.is_empty());
         let many: String = (0..20).map(|query| format!("q{query},v{query}\n")).collect();
         assert!(read(&format!("query_id,kind\n{many}")).unwrap().segments.is_empty());
+    }
+
+    #[test]
+    fn a_table_of_other_queries_is_noted() {
+        let display = read("qid,text\nQ1,cats\n").unwrap();
+        assert_eq!(display.text("Q1"), Some("cats"));
+        let [note] = &display.notes[..] else { panic!("{:?}", display.notes) };
+        assert!(note.ends_with("display.csv has none of the queries whose documents are shown"), "{note}");
+        assert!(read("docid,title\nd1,A cat\n").unwrap().notes.is_empty());
     }
 
     #[test]

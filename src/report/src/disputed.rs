@@ -166,8 +166,11 @@ pub(crate) fn as_csv<'d>(
     text
 }
 
-/// Quotes a field if it needs quotes.
+/// Quotes a text if it needs quotes. A spreadsheet would run a text that begins like a formula, so it gets an apostrophe
+/// unless it is a number.
 fn quoted(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = if is_formula { &format!("'{text}") } else { text };
     match text.contains([',', '"', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -219,6 +222,11 @@ mod tests {
 
     #[test]
     fn csv_fields_are_quoted() {
+        for formula in ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1"] {
+            assert_eq!(quoted(formula), format!("'{formula}"));
+        }
+        assert_eq!(quoted("=HYPERLINK(\"a\",1)"), "\"'=HYPERLINK(\"\"a\"\",1)\"");
+        assert_eq!([quoted("a-1"), quoted("2=3"), quoted("-17")], ["a-1", "2=3", "-17"]);
         assert_eq!([quoted("a"), quoted("a,b"), quoted("say \"a\"")], ["a", "\"a,b\"", "\"say \"\"a\"\"\""]);
     }
 }

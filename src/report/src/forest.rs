@@ -3,7 +3,7 @@
 
 use super::chart::rounded;
 use super::html::shortened;
-use planetree_model::model::{Branch, Combine, Model, Tree, TreeEnsemble};
+use planetree_model::model::{Branch, Combine, FeatureNormalisation, Model, Tree, TreeEnsemble};
 use serde::Serialize;
 
 /// The trees of a model that the page contains. A model may be a sum of several parts. Then these are the trees of
@@ -24,6 +24,9 @@ pub(crate) struct ModelTrees {
     weight: Option<f64>,
     /// The values that replace missing values of the features.
     fill: Vec<Option<f32>>,
+    /// Whether thresholds apply to features that are normalised over the documents of a query.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    normalised: bool,
 }
 
 /// The nodes of one tree as columns. Children are given by the indices of their nodes, or -1 if a node has no such
@@ -54,14 +57,17 @@ impl ModelTrees {
         asked.sort_unstable();
         asked.dedup();
         let chosen = chosen(trees, nodes);
+        let normalised = ensemble.normalisation != FeatureNormalisation::None;
         let is_whole = chosen.len() == trees.len()
             && model.start_scores.is_none()
             && model.only_trees().is_some_and(|only| only.base_feature.is_none())
-            && ensemble.combine != Combine::Wins;
+            && ensemble.combine != Combine::Wins
+            && !normalised;
         ModelTrees {
             model: 0,
             weight: is_whole.then(|| ensemble.tree_weight()),
             fill: asked.iter().map(|place| model.features[*place as usize].fill).collect(),
+            normalised,
             name: shortened(name),
             all: trees.len(),
             trees: chosen.iter().map(|number| shown(*number, &trees[*number], &asked)).collect(),

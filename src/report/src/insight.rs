@@ -5,7 +5,7 @@ use super::documents::QueryList;
 use super::material::{Material, NamedDataset, QuerySet};
 use super::system::ReportSystem;
 use arrow::array::{Array, AsArray, RecordBatch};
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_data::dataset::{DatasetReader, GroupId, unexpected_columns};
 use planetree_model::explain::Explainer;
 use planetree_model::model::Model;
@@ -66,10 +66,7 @@ impl Insight {
 
 /// Explains all systems whose model and dataset are in the run. For the others, returns the reason why not.
 pub(crate) fn insights_of(material: &Material) -> Result<Vec<Result<Insight, String>>> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(material.judging.threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let pool = material.judging.pool()?;
     let mut explained = 0;
     let mut all = Vec::new();
     for (place, system) in material.systems.iter().enumerate() {

@@ -26,6 +26,7 @@ mod material;
 mod moves;
 mod number;
 mod page;
+mod rules;
 mod run;
 mod sections;
 mod system;
@@ -38,6 +39,7 @@ use material::Material;
 use page::{Page, PlacedSection};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
+use planetree_data::LabelMap;
 use planetree_metric::{Convention, Metric};
 use sections::{Content, SECTIONS};
 
@@ -50,6 +52,9 @@ pub struct ReportRequest {
     /// The convention, which is the set of rules for computing metrics. `None` means the convention of the metrics
     /// tables of the runs, or the default if there are no such tables or if their conventions differ.
     pub convention: Option<Convention>,
+    /// Labels that replace those of the rankings. `None` means the map of the metrics tables of the runs, or none if there
+    /// are no such tables or if their maps differ.
+    pub label_map: Option<LabelMap>,
     /// The heading of the page. `None` means the name of the pipeline or of the runs.
     pub title: Option<String>,
     /// The date to show. It is part of the input: a report never shows the time at which it was written.
@@ -67,7 +72,7 @@ pub struct ReportRequest {
 }
 
 /// Size of a written report, and how much it contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Size of the file in bytes.
     pub bytes: usize,
@@ -75,6 +80,8 @@ pub struct Written {
     pub systems: usize,
     /// Number of models in the report.
     pub models: usize,
+    /// What the user should know, such as a display table of other queries.
+    pub notes: Vec<String>,
 }
 
 /// Writes a report atomically. The same runs always give the same bytes.
@@ -117,14 +124,19 @@ pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Writte
         "{}{}. Metrics by the convention {}. This file needs no network.",
         page::PROGRAM,
         material.date.as_ref().map_or_else(String::new, |date| format!(", {date}")),
-        material.judging.convention
+        material.judging.rules()
     );
     let whole = page::assemble(&page, &title, &notices, &placed, &footer);
     page::write(output, &whole)?;
     if let Some(output) = &request.disputed {
         disputed::write(&material, output)?;
     }
-    Ok(Written { bytes: whole.len(), systems: material.systems.len(), models: material.models.len() })
+    Ok(Written {
+        bytes: whole.len(),
+        systems: material.systems.len(),
+        models: material.models.len(),
+        notes: material.display.notes,
+    })
 }
 
 fn title_of(material: &Material) -> String {

@@ -6,18 +6,18 @@ use super::display::Display;
 use super::disputed::{DisputedLabel, disputed_labels};
 use super::documents::Documents;
 use super::insight::{Insight, insights_of};
+use super::rules::EvaluationRules;
 use super::run::RunContents;
-use super::system::{EvaluationRules, ReportSystem, systems_of};
-use planetree_base::error::{Error, Result};
+use super::system::{ReportSystem, systems_of};
+use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::catalog::{CatalogEntry, CatalogKind};
+use planetree_data::catalog::CatalogEntry;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::provenance::DATASET;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_judge::compare::{self, AlignedSystems, PairComparison, SignificanceTest, compare};
-use planetree_judge::evaluate::{CONVENTION, METRICS, default_metrics};
-use planetree_metric::{Convention, Metric};
+use planetree_judge::evaluate::CONVENTION;
 use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +115,7 @@ impl Material {
             runs.push(RunContents::open(source, request.unfinished, request.within_run)?);
         }
         number_names(&mut runs);
-        let judging = judging(&runs, request)?;
+        let judging = EvaluationRules::of(&runs, request)?;
         let namer = Namer { runs: &runs };
         let systems = systems_of(&runs, &judging, &|run, entry| namer.system(run, entry))?;
         let mut models = Vec::new();
@@ -327,10 +327,7 @@ impl Material {
             seed: 1,
             top: MOVED,
         };
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(self.judging.threads).build().map_err(|error| {
-                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
-            })?;
+        let pool = self.judging.pool()?;
         let pairs = pool.install(|| compare(&aligned, &options))?;
         Ok(Ok(QuerySetComparison { aligned, pairs, options }))
     }
@@ -382,42 +379,4 @@ fn number_names(runs: &mut [RunContents]) {
             run.name = format!("{} ({times})", run.name);
         }
     }
-}
-
-/// Returns the metrics and the rules for computing them, as requested or as found in the metrics tables of the runs.
-fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRules> {
-    let mut metrics = vec![request.metric];
-    metrics.extend(default_metrics()?);
-    let mut conventions: Vec<Convention> = Vec::new();
-    for entry in runs.iter().flat_map(|run| &run.entries) {
-        if entry.kind != CatalogKind::Table(TableKind::Metrics) {
-            continue;
-        }
-        let table = TableReader::open(&entry.location, TableKind::Metrics)?;
-        metrics.extend(
-            table
-                .metadata(METRICS)
-                .unwrap_or_default()
-                .split(',')
-                .filter_map(|name| name.parse::<Metric>().ok()),
-        );
-        if let Some(Ok(convention)) = table.metadata(CONVENTION).map(str::parse)
-            && !conventions.contains(&convention)
-        {
-            conventions.push(convention);
-        }
-    }
-    let mut known = Vec::new();
-    for metric in metrics {
-        if !known.contains(&metric) {
-            known.push(metric);
-        }
-    }
-    // If the metrics tables have different conventions, the default convention is used.
-    let convention = match (&request.convention, conventions.as_slice()) {
-        (Some(asked), _) => asked.clone(),
-        (None, [only]) => only.clone(),
-        (None, _) => Convention::default(),
-    };
-    Ok(EvaluationRules { metric: request.metric, metrics: known, convention, threads: request.threads })
 }

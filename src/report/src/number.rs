@@ -1,11 +1,19 @@
 //! Formats the numbers in a report.
 
 use super::html::Html;
-pub(crate) use planetree_base::size::{shown_count, shown_size};
+pub(crate) use planetree_base::size::{counted, shown_count, shown_size};
 
 /// Formats the value of a metric.
 pub(crate) fn value(value: f64) -> String {
-    format!("{value:.4}")
+    with_minus(format!("{value:.4}"))
+}
+
+/// Replaces a hyphen before a number by a minus sign.
+fn with_minus(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(size) => format!("−{size}"),
+        None => text,
+    }
 }
 
 /// Formats the value of a metric, or a dash if it is missing or not finite.
@@ -17,12 +25,12 @@ pub(crate) fn or_dash(known: Option<f64>) -> Html {
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (value.fract() == 0.0 && size < 1e15) {
-        let sign = if value < 0.0 { "-" } else { "" };
+        let sign = if value < 0.0 { "−" } else { "" };
         format!("{sign}{}", shown_count(size as u64))
     } else if (1e-3..1e7).contains(&size) {
-        format!("{value:.4}")
+        with_minus(format!("{value:.4}"))
     } else {
-        format!("{value:.2e}")
+        with_minus(format!("{value:.2e}"))
     }
 }
 
@@ -58,7 +66,8 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!(short(1_234_567.0), "1,234,567");
-        assert_eq!(short(-12.0), "-12");
+        assert_eq!([-12.0, -0.17, -1.5e-9].map(short), ["−12", "−0.1700", "−1.50e-9"]);
+        assert_eq!(value(-0.25), "−0.2500");
         assert_eq!(short(0.12345), "0.1235");
         assert_eq!(short(1.5e-9), "1.50e-9");
         assert_eq!(signed(-0.25), "−0.2500");

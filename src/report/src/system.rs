@@ -2,6 +2,7 @@
 //! predictions. If a run has no predictions that can be evaluated, the metrics are read from the metrics tables of
 //! the run.
 
+use super::rules::EvaluationRules;
 use super::run::RunContents;
 use arrow::array::Array;
 use planetree_base::error::{Error, Result};
@@ -10,23 +11,11 @@ use planetree_data::catalog::CatalogEntry;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_judge::compare::{ComparedFile, QueryValue, ReadingRules, read_systems};
 use planetree_judge::evaluate::{EvaluateRequest, EvaluationSummary, METRICS, Ranking, Results, evaluate};
-use planetree_metric::{Convention, Metric};
+use planetree_metric::Metric;
 use std::collections::BTreeMap;
 
 /// Maximum k of the NDCG@k curve.
 pub(crate) const DEPTH: u32 = 20;
-
-/// How rankings are evaluated.
-pub(crate) struct EvaluationRules {
-    /// The primary metric, by which systems are compared and queries are sorted.
-    pub metric: Metric,
-    /// The metrics that the summary shows. The primary metric comes first.
-    pub metrics: Vec<Metric>,
-    /// The convention, which is the set of rules by which all metrics are computed.
-    pub convention: Convention,
-    /// Number of threads, or 0 for all cores.
-    pub threads: usize,
-}
 
 /// One ranking of a run.
 pub(crate) struct ReportSystem {
@@ -136,6 +125,7 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
     }
     let request = EvaluateRequest {
         threads: judging.threads,
+        label_map: judging.label_map.clone(),
         ..EvaluateRequest::new(metrics.clone(), judging.convention.clone())
     };
     let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
@@ -180,6 +170,11 @@ fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Re
     let first = read(&judging.metric)?;
     if first.convention != judging.convention {
         let reason = format!("its values follow another convention, {}", first.convention);
+        return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
+    }
+    if first.label_map != judging.label_map {
+        let map = first.label_map.map_or("none".to_owned(), |map| map.to_string());
+        let reason = format!("its values follow another label map, {map}");
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
     }
     let several = first.systems.len() > 1;

@@ -5,7 +5,7 @@ use planetree_judge::evaluate::LoadedPredictions;
 use std::collections::HashMap;
 
 /// The rows of a table or dataset.
-pub(crate) struct RowKeys<'a> {
+pub(crate) struct MatchKeys<'a> {
     /// Where the rows are, for messages.
     pub place: String,
     /// Query ids, one per query.
@@ -16,15 +16,15 @@ pub(crate) struct RowKeys<'a> {
     pub documents: &'a [Option<String>],
 }
 
-impl<'a> RowKeys<'a> {
+impl<'a> MatchKeys<'a> {
     /// Returns the rows of a table.
     pub(crate) fn of(table: &'a LoadedPredictions) -> Self {
         let LoadedPredictions { location, queries, bounds, documents, .. } = table;
-        RowKeys { place: location.to_string(), queries, bounds, documents }
+        MatchKeys { place: location.to_string(), queries, bounds, documents }
     }
 
     /// Returns the row of `table` for every row. `remedy` says what to do if the rows differ.
-    pub(crate) fn find_in(&self, table: &RowKeys<'_>, remedy: &str) -> Result<Vec<usize>> {
+    pub(crate) fn find_in(&self, table: &MatchKeys<'_>, remedy: &str) -> Result<Vec<usize>> {
         let rows = self.documents.len();
         let differs = |problem: String, remedy: &str| {
             Error::place(format_args!("{} and {}", self.place, table.place), problem, remedy)

@@ -1,7 +1,7 @@
 //! Reads scores that training starts from, and that are added to the value of a model trained from them: predictions in
 //! any file that can be evaluated, for the rows of some datasets.
 
-use crate::row_match::RowKeys;
+use crate::row_match::MatchKeys;
 use arrow::array::{Array, AsArray};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
@@ -44,7 +44,7 @@ pub fn read_start_scores(table: &Location, datasets: &[DatasetReader]) -> Result
         }
     }
     bounds.push(documents.len() as u32);
-    let rows = RowKeys { place: places, queries: &queries, bounds: &bounds, documents: &documents };
-    let order = rows.find_in(&RowKeys::of(&scores), "pass start scores for the same rows")?;
+    let rows = MatchKeys { place: places, queries: &queries, bounds: &bounds, documents: &documents };
+    let order = rows.find_in(&MatchKeys::of(&scores), "pass start scores for the same rows")?;
     Ok(order.into_iter().map(|row| scores.scores[row]).collect())
 }

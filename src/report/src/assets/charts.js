@@ -39,16 +39,22 @@ const Charts = (() => {
     return found.length > 1 ? found : [low, high];
   }
 
-  // Round numbers from low to high, about as many as requested.
+  // Round numbers from low to high, about as many as requested. One or two would not tell the scale, so that there are at
+  // least three unless they must be whole.
   function ticks(low, high, count, whole) {
     if (!(high > low)) return [low];
     const rough = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(rough));
-    let step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999);
-    if (whole) step = Math.max(1, Math.round(step));
-    const found = [];
-    for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) found.push(at * step);
-    return found;
+    const multiples = (step) => {
+      const found = [];
+      for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) found.push(at * step);
+      return found;
+    };
+    const steps = [0.5, 1, 2, 5, 10].map((factor) => factor * power);
+    const place = steps.findIndex((candidate) => candidate >= rough * 0.999);
+    if (whole) return multiples(Math.max(1, Math.round(steps[place])));
+    const found = multiples(steps[place]);
+    return found.length < 3 ? multiples(steps[place - 1]) : found;
   }
 
   function padded(values, zero) {
@@ -60,12 +66,12 @@ const Charts = (() => {
 
   function number(value) {
     if (value === null || Number.isNaN(value)) return '–';
-    if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString('en-US');
-    const size = Math.abs(value);
-    if (size >= 1000) return value.toLocaleString('en-US', { maximumFractionDigits: 1 });
-    if (size >= 0.001) return value.toFixed(size >= 100 ? 2 : 4);
+    const size = Math.abs(value), sign = value < 0 ? '−' : '';
+    if (Number.isInteger(size) && size < 1e15) return sign + size.toLocaleString('en-US');
+    if (size >= 1000) return sign + size.toLocaleString('en-US', { maximumFractionDigits: 1 });
+    if (size >= 0.001) return sign + size.toFixed(size >= 100 ? 2 : 4);
     if (size < 1e-9) return '≈ 0';
-    return value.toExponential(2);
+    return sign + size.toExponential(2);
   }
   // An axis label, with no more digits than the step of the axis needs.
   const tickText = (value) => Number(value.toPrecision(6)).toLocaleString('en-US', { maximumSignificantDigits: 6 }).replace('-', '−');
@@ -120,6 +126,8 @@ const Charts = (() => {
     }
     // Labels of marks move up or down until they overlap no other.
     const taken = [];
+    // Many would hide the lines of a small chart; the table has them all.
+    const crowded = width < 480 && spec.series.filter((series) => series.mark).length > 4;
     const free = (box) => taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
     for (const { mark, slot } of spec.series) {
       if (!mark) continue;
@@ -131,7 +139,8 @@ const Charts = (() => {
       const boxAt = (ty) => ({ left: tx - half, right: tx + half, top: ty - 12, bottom: ty + 4 });
       const wanted = my - 10 < area.top ? my + 20 : my - 10;
       const places = [0, 16, -16, 30, -30, 44, -44, 58, 72, 86].map((shift) => wanted + shift).filter((ty) => ty > 10 && ty < area.bottom - 4);
-      const ty = places.find((one) => free(boxAt(one))) ?? wanted;
+      const ty = crowded ? undefined : places.find((one) => free(boxAt(one)));
+      if (ty === undefined) continue;
       taken.push(boxAt(ty));
       picture.append(shape('text', { x: tx, y: ty, 'text-anchor': 'middle', class: `mark-text s${slot}` }, mark.text));
     }
@@ -284,9 +293,13 @@ const Charts = (() => {
         stops.push({ x: from + column / 2, y: top, title: `${spec.x.name} ${heading}, ${spec.y.name} ${name}`, rows: [{ name: 'share', text: `${(share * 100).toFixed(1)} %` }, { name: 'documents', text: Charts.number(spec.counts[row][place]) }], hold: held(from, top, column, tall) });
       });
     });
+    let end = -Infinity; // of the text before
     spec.columns.forEach((heading, place) => {
-      if (column < 22 && place % 2 && place < 9) return;
-      picture.append(shape('text', { x: left + (place + 0.5) * column, y: height - 24, 'text-anchor': 'middle', class: 'axis' }, column < 44 && heading.length > 3 ? heading.replace(/–.*/, '+') : heading));
+      const text = column < 44 && heading.length > 3 ? heading.replace(/–.*/, '+') : heading;
+      const middle = left + (place + 0.5) * column, half = wide(text) / 2;
+      if (middle - half < end + 4) return;
+      end = middle + half;
+      picture.append(shape('text', { x: middle, y: height - 24, 'text-anchor': 'middle', class: 'axis' }, text));
     });
     picture.append(shape('text', { x: width - 2, y: height - 6, 'text-anchor': 'end', class: 'axis' }, spec.x.label));
     return { picture, stops, near: 'xy', columns: spec.columns.length };

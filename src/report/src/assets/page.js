@@ -52,12 +52,18 @@
   Why.start(data);
   Search.start(data.searches);
 
-  // A table that is wider than its box says so, because a scroll bar is invisible on phones.
+  // A table that is wider or taller than its box says so, because scroll bars are invisible on phones.
   const boxes = [...document.querySelectorAll('.scroll')];
   const cue = (box) => {
     const more = box.scrollWidth - box.clientWidth;
     box.classList.toggle('more-right', more > 2 && box.scrollLeft < more - 2);
     box.classList.toggle('more-left', more > 2 && box.scrollLeft > 2);
+    if (!box.classList.contains('tall')) return;
+    if (!box.below) {
+      box.below = Figures.add(document.createElement('div'), 'p', { class: 'more-below' }, 'scroll for more rows ↓');
+      box.after(box.below);
+    }
+    box.below.hidden = box.scrollHeight - box.clientHeight - box.scrollTop < 3;
   };
   const sizes = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
   for (const box of boxes) {

@@ -25,15 +25,15 @@ const Search = (() => {
       const most = words.length ? MOST : FIRST;
       said.textContent = `${found.length} of ${search.queries.length} queries${found.length > most ? `, the first ${most} are shown` : ''}.`;
       const table = document.createElement('table'), head = add(add(table, 'thead'), 'tr');
-      for (const [at, title] of ['query', ...search.systems, ''].entries()) add(head, 'th', { scope: 'col', class: at && title ? 'number' : 'text' }, at && title ? `${search.metric}, ${title}` : title);
+      for (const [at, title] of ['query', '', ...search.systems].entries()) add(head, 'th', { scope: 'col', class: at > 1 ? 'number' : 'text' }, at > 1 ? `${search.metric}, ${title}` : title);
       const body = add(table, 'tbody');
       for (const [id, text, values] of found.slice(0, most)) {
         const line = add(body, 'tr'), cell = add(line, 'td', { class: 'text' });
         if (text) add(cell, 'span', { class: 'title' }, text);
         add(cell, 'span', { class: 'id' }, id);
+        const opener = add(line, 'td', { class: 'text' });
+        if (known.has(id)) add(opener, 'button', { type: 'button' }, 'Documents').addEventListener('click', () => open(known.get(id)));
         for (const value of values) add(line, 'td', { class: 'number' }, value === null ? '–' : value.toFixed(4));
-        const last = add(line, 'td', { class: 'text' });
-        if (known.has(id)) add(last, 'button', { type: 'button' }, 'Documents').addEventListener('click', () => open(known.get(id)));
       }
       scroll.replaceChildren(table);
       scroll.hidden = found.length === 0;

@@ -26,10 +26,11 @@ const Why = (() => {
     return sum * forest.weight;
   }
 
-  // The rank of a score among the other documents of the list.
+  // The rank of a document with another score. The scores are in the order of the ranking, so a document with the same
+  // score stays above if it is above now.
   function rankOf(drill, place, value) {
-    const others = drill.scores.filter((_, other) => other !== place);
-    return 1 + others.filter((other) => other > value).length;
+    const isAbove = (score, other) => other !== place && (score > value || (score === value && other < place));
+    return 1 + drill.scores.filter(isAbove).length;
   }
 
   function setUp(place, data) {
@@ -72,7 +73,7 @@ const Why = (() => {
         const values = second ? `${shown(feature, first.values[feature])}, not ${shown(feature, second.values[feature])}` : shown(feature, first.values[feature]);
         row(system.features[feature], values, value, most);
       }
-      if (rest.length) row(`${rest.length} other features`, '', sum, most);
+      if (rest.length) row(rest.length === 1 ? '1 other feature' : `${rest.length} other features`, '', sum, most);
       row(`score of ${name(first)}`, '', first.score, 0, true);
       const lead = top.slice(0, 3).filter((part) => Math.abs(part.value) > 0).map((part) => `${system.features[part.feature]} (${signed(part.value)})`).join(', ');
       if (!second) said.textContent = lead ? `Largest contributions: ${lead}.` : 'No feature contributes.';
@@ -87,9 +88,10 @@ const Why = (() => {
       inside.replaceChildren();
       if (!forest) {
         const some = data.forests.find((one) => one.model === system.model);
-        const why = some && some.trees.length < some.all
+        const few = some && some.trees.length < some.all
           ? `only ${some.trees.length} of ${some.all} trees are in this file (all models share 24,000 nodes)`
           : 'the model is not a single sum or mean of trees';
+        const why = some && some.normalised ? 'features are normalised over the documents of the query' : few;
         add(inside, 'p', { class: 'note' }, `Not available: ${why}.`);
         return;
       }
@@ -104,7 +106,7 @@ const Why = (() => {
       const result = add(inside, 'p', { class: 'outcome', role: 'status' });
       const cuts = (feature) => forest.trees.flatMap((tree) => tree.threshold.filter((_, node) => tree.feature[node] === feature));
       const tell = () => {
-        const value = document.score + score(forest, changed) - before, rank = rankOf(drill, Number(one.value), value);
+        const value = document.score + (score(forest, changed) - before), rank = rankOf(drill, Number(one.value), value);
         const beyond = rank > drill.documents.length && rank === drill.scores.length && drill.scores.length >= 20 ? ' or below' : '';
         const list = changed.flatMap((now, feature) => (now === document.values[feature] ? [] : [`${system.features[feature]} ${shown(feature, document.values[feature])} → ${shown(feature, now)}`]));
         result.textContent = `Score ${number(document.score)} → ${number(value)}, rank ${document.rank} → ${rank}${beyond}${list.length ? ` with ${list.join(', ')}` : ''}.`;
@@ -163,5 +165,5 @@ const Why = (() => {
     }
   }
 
-  return { start };
+  return { start, rankOf };
 })();

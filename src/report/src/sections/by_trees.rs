@@ -100,6 +100,10 @@ fn course(material: &Material, model: &Model, dataset: &NamedDataset) -> Result<
             column.extend(source.values(&opened, *feature as usize)?);
         }
     }
+    if let Some(map) = &material.judging.label_map {
+        let place = &dataset.name;
+        map.apply(&mut labels).map_err(|row| map.unlisted(place, row as u64 + 1, labels[row]))?;
+    }
     let columns: Vec<Float32Array> = columns.into_iter().map(Float32Array::from).collect();
     let mut by_feature: Vec<Option<&Float32Array>> = vec![None; model.features.len()];
     used.iter().zip(&columns).for_each(|(feature, column)| by_feature[*feature as usize] = Some(column));
@@ -117,6 +121,7 @@ fn course(material: &Material, model: &Model, dataset: &NamedDataset) -> Result<
         start_scores: None,
         origin: model.origin.clone(),
     };
+    let queries: Vec<usize> = bounds.iter().map(|bound| *bound as usize).collect();
     let mut sums = vec![0.0; labels.len()];
     let mut some = vec![0.0; labels.len()];
     let mut points = Vec::new();
@@ -128,9 +133,10 @@ fn course(material: &Material, model: &Model, dataset: &NamedDataset) -> Result<
             base_score: if done == 0 && ensemble.combine == Combine::Sum { ensemble.base_score } else { 0.0 },
             base_feature: ensemble.base_feature.filter(|_| done == 0 && ensemble.combine == Combine::Sum),
             trees: ensemble.trees[done..end].to_vec(),
+            ..*ensemble
         };
         let chunk = Model { parts: vec![Part::trees(chunk)], ..shell.clone() };
-        Scorer::new(&chunk)?.score_columns(&by_feature, &mut some);
+        Scorer::new(&chunk)?.score_queries(&by_feature, &queries, &mut some)?;
         sums.iter_mut().zip(&some).for_each(|(sum, more)| *sum += more);
         done = end;
         let weight = if ensemble.combine == Combine::Mean { 1.0 / end as f64 } else { 1.0 };
@@ -200,7 +206,7 @@ fn figure(material: &Material, set: &QuerySet, lines: Vec<Course>) -> Figure {
         title: format!("{metric}{on} by number of trees"),
         note: format!(
             "By the convention {}. Choose the number of trees on validation data: the best one here is biased.",
-            material.judging.convention
+            material.judging.rules()
         ),
         chart: Chart::Lines { x: Axis::whole("trees"), y: Axis::of(&metric.to_string()), series },
         table,

@@ -7,7 +7,7 @@ use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, NamedDataset};
 use crate::number::{count, short, shown_count};
 use crate::page::{Figure, Page};
-use planetree_base::error::{Error, Result};
+use planetree_base::error::Result;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::describe::{Description, describe};
 
@@ -25,10 +25,7 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if material.datasets.is_empty() {
         return Ok(Content::Nothing);
     }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(material.judging.threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let pool = material.judging.pool()?;
     let shown: Vec<&NamedDataset> = material.datasets.iter().take(DATASETS).collect();
     let mut described: Vec<(&NamedDataset, Description)> = Vec::new();
     let mut html = Html::new();
@@ -136,8 +133,7 @@ fn features(described: &[(&NamedDataset, Description)]) -> Html {
         let place = dataset.manifest.features.iter().position(|known| known == name)?;
         Some(it.features[place].missing_share())
     };
-    let mut columns =
-        vec![words("feature"), words("kind"), figures("least"), figures("mean"), figures("most")];
+    let mut columns = vec![words("feature"), words("kind"), figures("min"), figures("mean"), figures("max")];
     columns.extend(
         described.iter().map(|(dataset, _)| figures(format!("missing, {}", shortened(&dataset.name)))),
     );

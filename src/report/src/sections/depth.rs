@@ -59,7 +59,7 @@ fn figure(material: &Material, set: &QuerySet) -> Option<Figure> {
             Some(dataset) => format!("NDCG@k on {dataset}"),
             None => "NDCG@k".to_owned(),
         },
-        note: format!("By the convention {}.", material.judging.convention),
+        note: format!("By the convention {}.", material.judging.rules()),
         chart: Chart::Lines { x: Axis::whole("k"), y: Axis::of("NDCG@k"), series },
         table,
     })

@@ -44,7 +44,7 @@ pub(crate) enum Content {
 }
 
 /// A section of a report.
-pub(crate) struct Section {
+pub(crate) struct ReportSection {
     /// The id of the section's element, which links refer to.
     pub id: &'static str,
     /// The heading of the section.
@@ -56,141 +56,141 @@ pub(crate) struct Section {
 }
 
 /// All sections, in the order of the page.
-pub(crate) const SECTIONS: &[Section] = &[
-    Section { id: "summary", title: "Summary", lead: "", make: summary::make },
-    Section {
+pub(crate) const SECTIONS: &[ReportSection] = &[
+    ReportSection { id: "summary", title: "Summary", lead: "", make: summary::make },
+    ReportSection {
         id: "paper",
         title: "As in the paper",
         lead: "The paper's figures beside those of this run, and whether its findings hold.",
         make: paper::make,
     },
-    Section {
+    ReportSection {
         id: "curves",
         title: "Curves",
         lead: "Metrics as a function of one varied parameter, everything else being equal.",
         make: curves::make,
     },
-    Section {
+    ReportSection {
         id: "costs",
         title: "Costs",
         lead: "The cost of scoring a document: 1 per tree, and every feature when it is first used.",
         make: costs::make,
     },
-    Section {
+    ReportSection {
         id: "comparison",
         title: "Comparison",
         lead: "Is one ranking significantly better than another? Systems are compared per query on the same queries.",
         make: comparison::make,
     },
-    Section {
+    ReportSection {
         id: "trend",
         title: "Trend",
         lead: "The metrics of each run, in the order of the command line.",
         make: trend::make,
     },
-    Section {
+    ReportSection {
         id: "learning",
         title: "Learning curves",
         lead: "Each metric after every boosting round; the best round on each validation set is marked.",
         make: learning::make,
     },
-    Section {
+    ReportSection {
         id: "by-trees",
         title: "Number of trees",
         lead: "The metric of the first trees of each model, on the data that it ranks.",
         make: by_trees::make,
     },
-    Section {
+    ReportSection {
         id: "strength",
         title: "Strength of trees",
         lead: "How well single trees of a forest rank as they grow: expected NDCG after each split, averaged over all orders of ties.",
         make: strength::make,
     },
-    Section {
+    ReportSection {
         id: "depth",
         title: "NDCG by depth",
         lead: "NDCG of the top k documents, for each k.",
         make: depth::make,
     },
-    Section {
+    ReportSection {
         id: "search",
         title: "Find a query",
         lead: "Search all queries by id or text.",
         make: search::make,
     },
-    Section {
+    ReportSection {
         id: "queries",
         title: "Queries",
         lead: "Distribution of the metric over queries, and the worst and best queries with their documents.",
         make: queries::make,
     },
-    Section {
+    ReportSection {
         id: "segments",
         title: "Segments",
         lead: "The metric within groups of queries, from the columns of the display table.",
         make: segments::make,
     },
-    Section {
+    ReportSection {
         id: "grades",
         title: "Labels, ranks and scores",
         lead: "Ranks and scores of the documents of each label.",
         make: grades::make,
     },
-    Section {
+    ReportSection {
         id: "disputed",
         title: "Disputed labels",
         lead: "Documents that score above documents of the same query with better labels: the model or the label is wrong.",
         make: disputed::make,
     },
-    Section {
+    ReportSection {
         id: "features",
         title: "Feature importance",
         lead: "Features used by the model's splits: reduction of the loss (gain), training documents split (cover), and number of splits.",
         make: features::make,
     },
-    Section {
+    ReportSection {
         id: "contributions",
         title: "Contributions",
         lead: "What the features add to and take from the scores of documents (Shapley values).",
         make: shap::make,
     },
-    Section {
+    ReportSection {
         id: "permutation",
         title: "Permutation importance",
         lead: "How much worse the ranking gets if the values of one feature are shuffled among all documents.",
         make: permutation::make,
     },
-    Section {
+    ReportSection {
         id: "dependence",
         title: "Partial dependence",
         lead: "The mean score of the documents if all of them had the same value of a feature.",
         make: dependence::make,
     },
-    Section {
+    ReportSection {
         id: "trees",
         title: "Trees",
         lead: "Every node with its condition, gain, number of training documents (cover) and value.",
         make: trees::make,
     },
-    Section {
+    ReportSection {
         id: "folds",
         title: "Cross-validation",
         lead: "Each fold is tested on queries that its model was not trained on.",
         make: folds::make,
     },
-    Section {
+    ReportSection {
         id: "trials",
         title: "Search",
         lead: "Trials are ranked by their validation parts; the test parts are not used for ranking.",
         make: trials::make,
     },
-    Section {
+    ReportSection {
         id: "data",
         title: "Data",
         lead: "Labels and features of the datasets, and how much the distributions of features differ between them.",
         make: data::make,
     },
-    Section {
+    ReportSection {
         id: "steps",
         title: "Time and memory",
         lead: "Run time and peak memory of each step.",

@@ -28,10 +28,7 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
             pairs.push((model, &dataset.name));
         }
     }
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(material.judging.threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let pool = material.judging.pool()?;
     let mut panels = Vec::new();
     for (number, dataset) in pairs.into_iter().take(crate::material::MODELS) {
         let named = &material.models[number];

@@ -5,7 +5,7 @@ use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
 use crate::documents::{Documents, QueryList, RankedDocument};
 use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet};
-use crate::number::{count, short, shown_count, value};
+use crate::number::{count, counted, short, shown_count, value};
 use crate::page::{Figure, Page};
 use crate::system::SystemMetrics;
 use planetree_base::error::Result;
@@ -209,7 +209,8 @@ fn one_query(material: &Material, set: &QuerySet, member: usize, place: usize, p
     };
     let said = match query.documents {
         Some((documents, relevant)) => {
-            format!("{} documents, {} relevant", shown_count(documents), shown_count(relevant))
+            let documents = counted(documents, "document", "documents");
+            format!("{documents}, {} relevant", shown_count(relevant))
         }
         None => String::new(),
     };
@@ -267,7 +268,10 @@ pub(crate) fn documents_table(
     let hidden = list.documents - list.first.len() as u64;
     let note = match hidden {
         0 => Html::new(),
-        hidden => Html::paragraph("note", format_args!("{} more documents follow.", shown_count(hidden))),
+        hidden => {
+            let more = counted(hidden, "more document follows", "more documents follow");
+            Html::paragraph("note", format_args!("{more}."))
+        }
     };
     table.html().and(note)
 }

@@ -3,7 +3,7 @@
 use super::Content;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, NamedDataset, QuerySet};
-use crate::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
+use crate::number::{count, counted, or_dash, seconds, short, shown_size, signed};
 use crate::page::Page;
 use crate::sections::comparison::verdict;
 use planetree_base::error::Result;
@@ -65,8 +65,12 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
         html.push(Html::paragraph(
             "note",
             format_args!(
-                "{} rankings of other queries are omitted to keep this file small: {}.",
-                material.left_out.len(),
+                "{} omitted to keep this file small: {}.",
+                counted(
+                    material.left_out.len() as u64,
+                    "ranking of other queries is",
+                    "rankings of other queries are"
+                ),
                 names.join(", ")
             ),
         ));
@@ -96,7 +100,8 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
         tile.push(Html::classed("div", "value", or_dash(mean).and(badge)));
         let below = match (base, mean) {
             (None, _) => {
-                Html::paragraph("delta soft", format_args!("{metric}, {} queries", judged.queries.len()))
+                let queries = counted(judged.queries.len() as u64, "query", "queries");
+                Html::paragraph("delta soft", format_args!("{metric}, {queries}"))
             }
             (Some((name, first)), Some(mean)) => {
                 let better = if metric.higher_is_better() { mean > first } else { mean < first };
@@ -186,14 +191,19 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
     }
     let empty =
         material.members(set).find_map(|(_, system)| Some(system.judged.as_ref().ok()?.empty)).unwrap_or(0);
-    let mut note = format!("Means over queries by the convention {}.", material.judging.convention);
+    let mut note = format!("Means over queries by the convention {}.", material.judging.rules());
     if empty > 0 {
-        note.push_str(&format!(" {} queries have no relevant documents.", shown_count(empty as u64)));
+        let queries = counted(empty as u64, "query has", "queries have");
+        note.push_str(&format!(" {queries} no relevant documents."));
     }
     if set.left_out > 0 {
         note.push_str(&format!(
-            " {} more rankings of these queries are not shown, only the first {}.",
-            set.left_out,
+            " {} not shown, only the first {}.",
+            counted(
+                set.left_out as u64,
+                "more ranking of these queries is",
+                "more rankings of these queries are"
+            ),
             set.systems.len()
         ));
     }
@@ -218,8 +228,9 @@ fn models(material: &Material) -> Html {
         let model = &named.model;
         let used = model.importance().iter().filter(|feature| feature.splits > 0).count();
         let train: Vec<_> = model.data.iter().filter(|data| data.name == "train").collect();
-        let sum = |of: fn(&DatasetRecord) -> u64| shown_count(train.iter().map(|data| of(data)).sum());
-        let counts = format!("{} rows, {} queries", sum(|data| data.rows), sum(|data| data.queries));
+        let sum = |of: fn(&DatasetRecord) -> u64| train.iter().map(|data| of(data)).sum::<u64>();
+        let rows = counted(sum(|data| data.rows), "row", "rows");
+        let counts = format!("{rows}, {}", counted(sum(|data| data.queries), "query", "queries"));
         let trained = match train.len() {
             0 => "–".to_owned(),
             1 => counts,

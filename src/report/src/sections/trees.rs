@@ -6,7 +6,7 @@ use crate::html::Html;
 use crate::material::{MODELS, Material, NamedModel};
 use crate::page::Page;
 use planetree_base::error::Result;
-use planetree_model::model::{Model, TreeEnsemble};
+use planetree_model::model::{FeatureNormalisation, Model, TreeEnsemble};
 
 /// Maximum total number of tree nodes on the page. This many nodes take about a megabyte.
 const NODES: usize = 24_000;
@@ -29,6 +29,12 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
         );
         if shown > 0 {
             content.push(page.forest(forest));
+        }
+        if part.ensemble.normalisation != FeatureNormalisation::None {
+            content.push(Html::paragraph(
+                "note",
+                "Thresholds apply to features that are normalised over the documents of the query: 0 is the smallest value, 1 the largest.",
+            ));
         }
         if shown < all {
             let which = if shown == 0 { "None".to_owned() } else { shown.to_string() };

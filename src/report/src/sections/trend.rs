@@ -42,13 +42,13 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
 }
 
 /// The systems of a line, one per run. `None` if a run has no such system.
-type Line = (String, Vec<Option<usize>>);
+type TrendLine = (String, Vec<Option<usize>>);
 
 /// Returns the lines. Rankings of the same name in several runs are one line, and so are those of runs that have a
 /// single ranking.
-fn lines(material: &Material) -> Vec<Line> {
+fn lines(material: &Material) -> Vec<TrendLine> {
     let of_run = |run: usize| material.systems.iter().filter(move |system| system.run == run);
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<TrendLine> = Vec::new();
     for (place, system) in material.systems.iter().enumerate().filter(|(_, system)| system.judged.is_ok()) {
         let name = if of_run(system.run).count() == 1 { "ranking" } else { &system.entry };
         let line = match lines.iter().position(|(known, _)| known == name) {
@@ -65,7 +65,7 @@ fn lines(material: &Material) -> Vec<Line> {
     lines
 }
 
-fn figure(material: &Material, place: usize, lines: &[Line]) -> Option<Figure> {
+fn figure(material: &Material, place: usize, lines: &[TrendLine]) -> Option<Figure> {
     let metric = material.judging.metrics[place].to_string();
     let mean = |system: Option<usize>| {
         let judged = material.systems[system?].judged.as_ref().ok()?;
@@ -98,7 +98,7 @@ fn figure(material: &Material, place: usize, lines: &[Line]) -> Option<Figure> {
     let names = material.runs.iter().map(|run| shortened(&run.name)).collect();
     (!series.is_empty()).then(|| Figure {
         title: format!("{metric} by run"),
-        note: format!("By the convention {}.", material.judging.convention),
+        note: format!("By the convention {}.", material.judging.rules()),
         chart: Chart::Lines { x: Axis { names, ..Axis::whole("run") }, y: Axis::of(&metric), series },
         table,
     })

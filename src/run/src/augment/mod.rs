@@ -6,8 +6,8 @@ pub use resample::DocumentSample;
 pub(crate) use resample::SAMPLE_SUFFIX;
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of};
-use planetree_data::dataset::{DatasetReader, GroupReader, Manifest};
+use planetree_base::storage::{Digest, Location, Staging, digest_of, refuse_dash, refuse_hidden};
+use planetree_data::dataset::{DatasetReader, GroupReader, MANIFEST, Manifest};
 use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, RowValues, WeightColumn, rewrite};
 use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, model_fingerprint};
@@ -62,17 +62,26 @@ pub struct AugmentRequest<'a> {
     pub sample: Option<DocumentSample>,
 }
 
+impl AugmentRequest<'_> {
+    /// Checks what can be checked before the rows are read: the columns, and whether the output may be written.
+    pub fn check(&self) -> Result<()> {
+        let repeated = |(place, column): (usize, &AugmentColumn)| self.columns[..place].contains(column);
+        if let Some((_, column)) = self.columns.iter().enumerate().find(|entry| repeated(*entry)) {
+            let name = column.name();
+            return Err(Error::usage(
+                format_args!("--columns lists {name} twice"),
+                format_args!("list {name} once"),
+            ));
+        }
+        refuse_dash(self.output)?;
+        refuse_hidden(self.output)?;
+        Staging::begin(self.output, MANIFEST, self.overwrite).map(drop)
+    }
+}
+
 /// Augments a dataset. Returns the manifest of the new dataset, whose last features are the new ones, and warnings for
 /// the user.
 pub fn augment(reader: &DatasetReader, request: &AugmentRequest<'_>) -> Result<(Manifest, Vec<String>)> {
-    let repeated = |(place, column): (usize, &AugmentColumn)| request.columns[..place].contains(column);
-    if let Some((_, column)) = request.columns.iter().enumerate().find(|entry| repeated(*entry)) {
-        let name = column.name();
-        return Err(Error::usage(
-            format_args!("--columns lists {name} twice"),
-            format_args!("list {name} once"),
-        ));
-    }
     let columns = request.models.iter().map(|model| ModelColumns::open(model, request.columns, reader));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let names: Vec<String> = columns.iter().flat_map(|columns| columns.names.iter().cloned()).collect();

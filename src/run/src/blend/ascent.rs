@@ -75,11 +75,11 @@ struct Ascent<'a> {
     metric: Metric,
     labels: &'a [f32],
     values: Vec<&'a [f64]>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<AscentChunk>,
 }
 
 /// Some queries that are evaluated together.
-struct Chunk {
+struct AscentChunk {
     rows: Range<usize>,
     /// Bounds of the queries, relative to the first row of the chunk.
     bounds: Vec<u32>,
@@ -108,7 +108,7 @@ impl<'a> Ascent<'a> {
             let bounds: Vec<u32> =
                 scores.bounds[queries..=last].iter().map(|bound| bound - first_row).collect();
             let prepared = metric.prepare_under(&convention, &scores.labels[rows.clone()], &bounds)?;
-            chunks.push(Chunk { rows, bounds, prepared });
+            chunks.push(AscentChunk { rows, bounds, prepared });
         }
         let values = members.iter().map(|member| scores.values[*member].as_slice()).collect();
         Ok(Ascent { metric, labels: &scores.labels, values, chunks })

@@ -2,7 +2,7 @@
 
 use super::BlendScores;
 use super::scores::normalise;
-use crate::row_match::RowKeys;
+use crate::row_match::MatchKeys;
 use arrow::array::{Float32Array, StringArray};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -32,7 +32,8 @@ pub fn read_tables(tables: &[(String, Location, Normalisation)]) -> Result<Blend
     let mut documents = first.documents.clone();
     let mut orders = Vec::new();
     for table in &loaded {
-        let order = RowKeys::of(first).find_in(&RowKeys::of(table), "blend predictions for the same rows")?;
+        let order =
+            MatchKeys::of(first).find_in(&MatchKeys::of(table), "blend predictions for the same rows")?;
         merge_labels(&mut labels, first, table, &order)?;
         for (document, row) in documents.iter_mut().zip(&order) {
             if document.is_none() {

@@ -17,7 +17,7 @@ use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows};
 use planetree_model::cost::{CostTable, TreeCosts};
 use planetree_model::model::Model;
 use planetree_model::predict::{
-    EarlyExit, ExitRows, ExitScope, ExitScorer, ExitShare, GroupPredictor, bounds_of, row_identity,
+    EarlyExit, ExitRows, ExitScope, ExitScorer, ExitShare, GroupColumns, bounds_of, row_identity,
 };
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -67,6 +67,8 @@ pub struct ModelCurves {
     pub fingerprint: String,
     /// The points of all curves, one curve after the other.
     pub points: Vec<CostPoint>,
+    /// A warning about features or categories that the dataset or the model lacks.
+    pub warning: Option<String>,
 }
 
 /// Labels and queries of a row group.
@@ -75,25 +77,25 @@ struct JudgedRows {
     bounds: Vec<usize>,
 }
 
-/// Computes the curves of a model on a dataset, one after the other.
-pub fn cost_points(
+/// Computes the curves of a model on a dataset, one after the other. `name` and `fingerprint` are those of the model.
+pub fn cost_curves(
     reader: &DatasetReader,
-    model: &Model,
+    (name, fingerprint, model): (String, String, &Model),
     table: &CostTable,
     request: &CostRequest,
-) -> Result<Vec<CostPoint>> {
+) -> Result<ModelCurves> {
     let names: Vec<&str> = model.features.iter().map(|feature| feature.name.as_str()).collect();
     let costs = table.of_features(&names, &model.origin.to_string())?;
     let costs = TreeCosts::of(TreeCosts::ensemble(model)?, &costs);
     let ids: Vec<GroupId> = reader.groups().into_iter().collect();
     let judged: Vec<JudgedRows> =
         ids.par_iter().map(|id| judged_rows(reader, *id, request)).collect::<Result<_>>()?;
-    let predictor = GroupPredictor::new(model, reader)?;
+    let columns = GroupColumns::new(model, reader)?;
     let mut points = Vec::new();
     for percent in &request.percents {
         let (every, scope, share) = (request.every, request.scope, request.share);
         let scorer = ExitScorer::new(model, EarlyExit { every, percent: *percent, scope, share })?;
-        let mut rows = ExitRows::load(reader, &predictor, &scorer, &ids)?;
+        let mut rows = ExitRows::load(reader, &columns, &scorer, &ids)?;
         loop {
             interrupt::check()?;
             let documents = rows.left() as u64;
@@ -113,7 +115,7 @@ pub fn cost_points(
             rows.exit();
         }
     }
-    Ok(points)
+    Ok(ModelCurves { name, fingerprint, points, warning: columns.warning() })
 }
 
 /// Returns the means of both costs over all documents.

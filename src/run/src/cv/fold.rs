@@ -1,6 +1,7 @@
 //! Runs one fold of a cross-validation: trains a model, scores the test part of the data and writes a record. A
 //! finished fold is not run again if its record still matches the data, the parameters and the output files.
 
+use super::memory::scoring_threads;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
 use planetree_data::dataset::DatasetReader;
@@ -77,9 +78,11 @@ pub struct FoldRecord {
     /// Best rounds of single metrics, if each metric chooses its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_for: Vec<MetricRound>,
-    /// `None` if the model is not kept.
+    /// Hash of the model file; `None` if models are not kept.
     model: Option<Digest>,
+    /// Hash of the table of rounds.
     rounds: Digest,
+    /// Hash of the predictions.
     predictions: Digest,
 }
 
@@ -90,6 +93,8 @@ pub struct MetricRound {
     pub metric: String,
     /// The round.
     pub round: u32,
+    /// Number of trees in the model at that round.
+    pub trees: u32,
     predictions: Digest,
 }
 
@@ -186,6 +191,7 @@ impl Fold<'_> {
             strength: false,
             stream_to: None,
             memory_limit: resources.memory_limit,
+            compact: false,
             cache: resources.cache.clone(),
             checkpoint: Some(CheckpointPlan {
                 location: self.directory.join(&name),
@@ -202,14 +208,17 @@ impl Fold<'_> {
         let meter = observer.begin("scoring", self.test.manifest().rows, "rows");
         outcome.model.write(&self.model())?;
         write_rounds(&outcome.log, self.plan.convention(), &self.rounds())?;
-        self.predict(&outcome.model, &self.predictions(), &mut |rows| meter.advance(rows), observer)?;
+        let limit = resources.memory_limit;
+        let advance = &mut |rows| meter.advance(rows);
+        self.predict(&outcome.model, &self.predictions(), limit, advance, observer)?;
         let mut best_for = Vec::new();
         for best in &outcome.best_models {
             let location = self.predictions_for(&best.metric);
-            self.predict(&best.model, &location, &mut |_| {}, observer)?;
+            self.predict(&best.model, &location, limit, &mut |_| {}, observer)?;
             best_for.push(MetricRound {
                 metric: best.metric.to_string(),
                 round: best.best.round,
+                trees: best.model.trees().count() as u32,
                 predictions: digest_of_file(&location)?,
             });
         }
@@ -240,11 +249,16 @@ impl Fold<'_> {
         &self,
         model: &Model,
         output: &Location,
+        memory_limit: Option<u64>,
         advance: &mut dyn FnMut(u64),
         observer: &mut dyn Observer,
     ) -> Result<()> {
+        /// Bytes of a node of a tree in the model, and in the form in which it is evaluated.
+        const NODE_BYTES: u64 = 128;
         let mut table = PredictionsTable::create(output)?;
-        let report = predict(self.test, model, rayon::current_num_threads(), &mut |group| {
+        let nodes: u64 = model.trees().map(|tree| tree.nodes.len() as u64).sum();
+        let threads = scoring_threads(self.test, nodes * NODE_BYTES, memory_limit);
+        let report = predict(self.test, model, threads, &mut |group| {
             advance(group.scores.len() as u64);
             table.write(group)
         })?;

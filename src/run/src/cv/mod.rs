@@ -10,6 +10,7 @@
 mod baselines;
 mod evaluator;
 mod fold;
+mod memory;
 mod plan;
 mod queries;
 mod rotation;
@@ -81,6 +82,25 @@ impl CvRequest {
         Ok(TrainingPlan { stages, ..plan.clone() })
     }
 
+    /// Checks what can be checked before the data are opened: the number of folds, and whether the output may be written.
+    pub fn check(&self) -> Result<()> {
+        self.rotations()?;
+        TableWriter::check(&self.output.join("folds.parquet"), TableKind::Folds)
+    }
+
+    /// Returns one fold per part, with its parts.
+    fn rotations(&self) -> Result<Vec<Rotation>> {
+        let datasets = self.data.len();
+        match self.folds {
+            Some(folds) if datasets > 1 && folds != datasets => Err(Error::usage(
+                format_args!("--folds {folds}, but {datasets} datasets are given"),
+                "omit --folds, because each dataset is a part, or pass one dataset to split",
+            )),
+            _ if datasets > 1 => rotations(datasets, self.validation),
+            folds => rotations(folds.unwrap_or(DEFAULT_FOLDS), self.validation),
+        }
+    }
+
     fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let validate = self.validation == ValidationPart::Validate;
         if self.each_metric && !validate {
@@ -150,29 +170,21 @@ impl CrossValidation {
     /// Checks everything that can be checked before training, and then opens the parts. If a single dataset is given,
     /// it is first split into parts.
     pub fn prepare(request: CvRequest, observer: &mut dyn Observer) -> Result<Self> {
-        if request.data.len() > 1
-            && let Some(folds) = request.folds.filter(|folds| *folds != request.data.len())
-        {
-            return Err(Error::usage(
-                format_args!("--folds {folds}, but {} datasets are given", request.data.len()),
-                "omit --folds, because each dataset is a part, or pass one dataset to split",
-            ));
-        }
-        let count =
-            if request.data.len() > 1 { request.data.len() } else { request.folds.unwrap_or(DEFAULT_FOLDS) };
-        let rotations = rotations(count, request.validation)?;
+        request.check()?;
+        let rotations = request.rotations()?;
+        let count = rotations.len();
         let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
         readers.iter().try_for_each(check_labelled)?;
         let output = &request.output;
-        TableWriter::check(&output.join("folds.parquet"), TableKind::Folds)?;
         let plan = CvPlan::of(&request, count, &readers)?;
         plan.check(output)?;
         let parts = match &readers[..] {
             [one] => {
                 check_count(one, count)?;
-                plan.write(output)?;
                 let split = QuerySplit { parts: count, seed: request.fold_seed };
-                split_dataset(one, split, &output.join("parts"), &mut |text| observer.note(text))?
+                let (limit, parts) = (request.resources.memory_limit, output.join("parts"));
+                let begin = || plan.write(output);
+                split_dataset(one, split, limit, &parts, &begin, &mut |text| observer.note(text))?
             }
             _ => {
                 queries::check_disjoint(&readers)?;
@@ -213,7 +225,7 @@ impl CrossValidation {
                     record
                 }
                 None => run_fold(&fold, &self.request.resources, self.rotations.len(), observer)
-                    .map_err(|error| resumable(in_fold(error, fold.number), output))?,
+                    .map_err(|error| resumable(error.within(format_args!("fold {}", fold.number)), output))?,
             };
             tested.push((
                 rotation.test,
@@ -301,27 +313,11 @@ fn check_labelled(reader: &DatasetReader) -> Result<()> {
     if rows == 0 || unlabelled > 0 {
         let problem = match rows {
             0 => "no rows".to_owned(),
-            _ => format!("{unlabelled} of {rows} rows have no label"),
+            _ => format!("{unlabelled} of {rows} rows have no label (-1 or empty)"),
         };
         return Err(Error::place(reader.location(), problem, "use datasets with a label in every row"));
     }
     Ok(())
-}
-
-/// Adds the number of the fold to the beginning of an error.
-fn in_fold(error: Error, number: usize) -> Error {
-    match error {
-        Error::Usage { problem, remedy } => Error::usage(format_args!("fold {number}: {problem}"), remedy),
-        Error::Place { place, problem, remedy, source } => {
-            let place = format!("fold {number}: {place}");
-            Error::Place { place, problem, remedy, source }
-        }
-        Error::Bug { at, problem, source } => {
-            Error::Bug { at: format!("fold {number}: {at}"), problem, source }
-        }
-        Error::Untrainable(inner) => Error::Untrainable(Box::new(in_fold(*inner, number))),
-        other => other,
-    }
 }
 
 /// Turns an interruption into an error which says that completed folds are kept.

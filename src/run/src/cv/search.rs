@@ -83,7 +83,7 @@ pub fn check_trials(
 ) -> Result<Vec<CheckedTrial>> {
     let check = |trial: Trial| match load(&trial) {
         Ok(plan) => Ok(CheckedTrial { trial, plan }),
-        Err(error) => Err(in_trial(error, &trial)),
+        Err(error) => Err(error.within(format_args!("trial {}", trial.number))),
     };
     space.trials().into_iter().map(check).collect()
 }
@@ -110,7 +110,7 @@ pub fn search(
                 observer.note(&format!("trial {}: training failed: {error}", trial.number));
                 TrialResult::failed(trial, &error)
             }
-            Err(error) => return Err(in_trial(error, trial)),
+            Err(error) => return Err(error.within(format_args!("trial {}", trial.number))),
         });
         // The table is written after every trial, so that users can inspect intermediate results.
         write_trials(space, &results, (&metric, validation.convention()), &table)?;
@@ -123,20 +123,4 @@ pub fn search(
     // The sort is stable, so of two trials with equal values the earlier one comes first.
     results.sort_by(|one, other| sort_key(one).total_cmp(&sort_key(other)));
     Ok(SearchOutcome { metric, convention: validation.convention().clone(), ranking: results })
-}
-
-/// Adds the number of the trial to the beginning of an error.
-fn in_trial(error: Error, trial: &Trial) -> Error {
-    let number = trial.number;
-    match error {
-        Error::Usage { problem, remedy } => Error::usage(format_args!("trial {number}: {problem}"), remedy),
-        Error::Place { place, problem, remedy, source } => {
-            let place = format!("trial {number}: {place}");
-            Error::Place { place, problem, remedy, source }
-        }
-        Error::Bug { at, problem, source } => {
-            Error::Bug { at: format!("trial {number}: {at}"), problem, source }
-        }
-        other => other,
-    }
 }

@@ -2,9 +2,11 @@
 //! parts in turn, so the sizes of the parts differ by at most one query. The part of a query depends only on the seed
 //! and the ids of all queries, and not on the order of the rows or on the files that contain them.
 
+use super::memory::split_threads;
 use super::queries::{hash_of, hashes};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
+use planetree_base::threads::thread_pool;
 use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_data::rewrite::{RewriteRequest, RewrittenQuery, RowChange, WeightColumn, rewrite};
 use std::collections::HashMap;
@@ -20,11 +22,13 @@ pub(super) struct QuerySplit {
 }
 
 /// Writes the parts to directories below `directory`. Parts that an earlier run wrote with the same data and split
-/// are kept.
+/// are kept. `begin` is called when nothing is written yet, but the memory limit is known to be kept.
 pub(super) fn split_dataset(
     reader: &DatasetReader,
     split: QuerySplit,
+    memory_limit: Option<u64>,
     directory: &Location,
+    begin: &dyn Fn() -> Result<()>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<DatasetReader>> {
     let targets: Vec<Location> = (1..=split.parts).map(|part| directory.join(&part.to_string())).collect();
@@ -33,13 +37,24 @@ pub(super) fn split_dataset(
     let is_complete = |part: usize| {
         Manifest::read(&targets[part]).is_ok_and(|manifest| manifest.source.fingerprint == wanted(part))
     };
-    if !(0..split.parts).all(is_complete) {
+    let is_split = (0..split.parts).all(is_complete);
+    let threads = if is_split { 0 } else { split_threads(reader, split.parts, memory_limit)? };
+    begin()?;
+    if !is_split {
         let queries = reader.manifest().queries;
         note(&format!("splitting {queries} queries into {} parts in {directory}", split.parts));
-        let part_of = assign_parts(hashes(reader, split.seed)?, split.parts);
-        for part in (0..split.parts).filter(|part| !is_complete(*part)) {
-            let is_selected = |query: &str| part_of.get(&hash_of(query, split.seed)) == Some(&part);
-            write_part(reader, &is_selected, &targets[part], wanted(part))?;
+        let write_parts = || -> Result<()> {
+            let part_of = assign_parts(hashes(reader, split.seed)?, split.parts);
+            for part in (0..split.parts).filter(|part| !is_complete(*part)) {
+                let is_selected = |query: &str| part_of.get(&hash_of(query, split.seed)) == Some(&part);
+                write_part(reader, &is_selected, &targets[part], wanted(part))?;
+            }
+            Ok(())
+        };
+        // As many row groups are in memory as threads read them.
+        match threads < rayon::current_num_threads() {
+            true => thread_pool(threads)?.install(write_parts)?,
+            false => write_parts()?,
         }
     }
     targets.iter().map(DatasetReader::open).collect()

@@ -125,10 +125,13 @@ fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, place: &Location) -> Resu
     })
 }
 
-/// Returns the best round of a fold for a metric, if rounds are chosen.
-fn best_round(fold: &FoldResult, metric: &str) -> Option<i32> {
-    let own = fold.record.best_for.iter().find(|best| best.metric == metric).map(|best| best.round);
-    own.or(fold.record.best_round).map(|round| round as i32)
+/// Returns the best round of a fold for a metric, if rounds are chosen, and the number of trees of the model that has
+/// the metric.
+fn round_and_trees(fold: &FoldResult, metric: &str) -> (Option<i32>, i32) {
+    let record = &fold.record;
+    let own = record.best_for.iter().find(|best| best.metric == metric);
+    let (round, trees) = own.map_or((record.best_round, record.trees), |best| (Some(best.round), best.trees));
+    (round.map(|round| round as i32), trees as i32)
 }
 
 /// Writes `folds.parquet`: for each fold, one row per metric on the validation part and one per metric on the test
@@ -149,18 +152,15 @@ pub(crate) fn write_folds(folds: &[FoldResult], convention: &Convention, locatio
         rows.extend(fold.record.valid.iter().map(|value| (fold, VALID, value, fold.valid_queries)));
         rows.extend(fold.test.iter().map(|value| (fold, "test", value, fold.test_queries)));
     }
-    let number = |of: &dyn Fn(&FoldResult) -> Option<i32>| -> ArrayRef {
-        Arc::new(rows.iter().map(|(fold, ..)| of(fold)).collect::<Int32Array>())
-    };
+    let chosen: Vec<(Option<i32>, i32)> =
+        rows.iter().map(|(fold, _, value, _)| round_and_trees(fold, &value.metric)).collect();
     let columns: Vec<ArrayRef> = vec![
-        number(&|fold| Some(fold.number as i32)),
+        Arc::new(Int32Array::from_iter_values(rows.iter().map(|(fold, ..)| fold.number as i32))),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|(_, split, ..)| *split))),
         Arc::new(StringArray::from_iter_values(rows.iter().map(|(_, _, value, _)| &value.metric))),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, _, value, _)| value.value))),
-        Arc::new(
-            rows.iter().map(|(fold, _, value, _)| best_round(fold, &value.metric)).collect::<Int32Array>(),
-        ),
-        number(&|fold| Some(fold.record.trees as i32)),
+        Arc::new(chosen.iter().map(|(round, _)| *round).collect::<Int32Array>()),
+        Arc::new(chosen.iter().map(|(_, trees)| Some(*trees)).collect::<Int32Array>()),
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|(.., queries)| *queries as i64))),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|(fold, ..)| fold.record.seconds))),
     ];

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 /// What is known of a feature.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct FeatureSummary {
+pub(super) struct CellSummary {
     /// The rows without a value, in ascending order.
     pub missing: Vec<u64>,
     /// Number of rows with a value.
@@ -26,7 +26,7 @@ pub(super) struct FeatureSummary {
     pub categorical: bool,
 }
 
-impl FeatureSummary {
+impl CellSummary {
     /// Returns whether all values are equal.
     pub(super) fn is_constant(&self) -> bool {
         self.least == self.most
@@ -39,7 +39,8 @@ pub(super) fn feature_values(
     group: &GroupReader,
     feature: usize,
 ) -> Result<Vec<f32>> {
-    let column = group.columns() - reader.manifest().features.len() + feature;
+    let keys = group.columns().checked_sub(reader.manifest().features.len());
+    let column = keys.ok_or_else(|| unexpected_columns(reader.location()))? + feature;
     let batch = group.read(column..column + 1)?;
     let values = batch.column(0).as_primitive_opt::<Float32Type>();
     let values = values.ok_or_else(|| unexpected_columns(reader.location()))?;
@@ -48,7 +49,7 @@ pub(super) fn feature_values(
 }
 
 /// Summarises all features of a dataset. Sums are added in the order of the rows, so the partitioning does not matter.
-pub(super) fn summarise(reader: &DatasetReader) -> Result<Vec<FeatureSummary>> {
+pub(super) fn summarise(reader: &DatasetReader) -> Result<Vec<CellSummary>> {
     let manifest = reader.manifest();
     let mut sums = vec![FeatureSums::default(); manifest.features.len()];
     for id in reader.groups() {
@@ -93,9 +94,9 @@ impl FeatureSums {
         self.squares += distance * distance;
     }
 
-    fn finish(self, categorical: bool) -> FeatureSummary {
+    fn finish(self, categorical: bool) -> CellSummary {
         let mean = self.sum / self.present.max(1) as f64;
-        FeatureSummary {
+        CellSummary {
             missing: self.missing,
             present: self.present,
             least: self.least,

@@ -11,7 +11,7 @@ mod table;
 
 pub use table::write_filled;
 
-use cells::{FeatureSummary, summarise};
+use cells::{CellSummary, summarise};
 use copies::FilledRows;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, Location, digest_of};
@@ -51,9 +51,9 @@ pub struct FilledFeature {
     pub mean: f64,
     /// Mean of the filled values; `None` if no value was missing.
     pub filled_mean: Option<f64>,
-    /// Root mean square error of the forest's out-of-bag predictions.
-    pub error: f64,
-    /// Share of the variance that the out-of-bag predictions explain; `None` if all values are equal.
+    /// Root mean square error of the forest's out-of-bag predictions; `None` if there are none.
+    pub error: Option<f64>,
+    /// Share of the variance that the out-of-bag predictions explain; `None` if there are none or all values are equal.
     pub r2: Option<f64>,
 }
 
@@ -143,7 +143,7 @@ pub fn impute(
 }
 
 /// Returns warnings about categorical features with missing values, which are left as they are.
-fn categorical_warnings(reader: &DatasetReader, summaries: &[FeatureSummary]) -> Vec<String> {
+fn categorical_warnings(reader: &DatasetReader, summaries: &[CellSummary]) -> Vec<String> {
     let left = summaries.iter().zip(&reader.manifest().features);
     let left = left.filter(|(summary, _)| summary.categorical && !summary.missing.is_empty());
     let names: Vec<&str> = left.map(|(_, name)| name.as_str()).collect();

@@ -1,6 +1,6 @@
 //! One sweep over all features with missing values.
 
-use super::cells::{FeatureSummary, feature_values};
+use super::cells::{CellSummary, feature_values};
 use super::copies::{FilledCells, FilledRows, LabelRange, LabelledByFeature};
 use super::{FilledFeature, ImputeRequest, ImputeStep, no_value};
 use crate::forest::{Scratch, train_forest};
@@ -14,7 +14,7 @@ use planetree_model::predict::scores_of;
 /// A dataset whose missing values are filled.
 struct Side<'a> {
     reader: &'a DatasetReader,
-    summaries: Vec<FeatureSummary>,
+    summaries: Vec<CellSummary>,
     /// The cells of each imputed feature, in the same order in all datasets.
     cells: Vec<FilledCells>,
 }
@@ -35,18 +35,18 @@ pub(super) struct Imputation<'a> {
 struct Prediction {
     /// For each dataset, the values of its missing cells.
     values: Vec<Vec<f32>>,
-    error: f64,
+    error: Option<f64>,
     r2: Option<f64>,
 }
 
 impl<'a> Imputation<'a> {
     /// Finds the features to fill: those with a missing value in any of the datasets, in the order of the dataset.
     pub(super) fn new(
-        target: (&'a DatasetReader, Vec<FeatureSummary>),
-        learned: Option<(&'a DatasetReader, Vec<FeatureSummary>)>,
+        target: (&'a DatasetReader, Vec<CellSummary>),
+        learned: Option<(&'a DatasetReader, Vec<CellSummary>)>,
         request: &'a ImputeRequest<'a>,
     ) -> Result<Self> {
-        let side = |(reader, summaries): (&'a DatasetReader, Vec<FeatureSummary>)| Side {
+        let side = |(reader, summaries): (&'a DatasetReader, Vec<CellSummary>)| Side {
             reader,
             summaries,
             cells: Vec::new(),
@@ -70,7 +70,7 @@ impl<'a> Imputation<'a> {
                 missing: target.summaries[index].missing.len() as u64,
                 mean: summary.mean,
                 filled_mean: None,
-                error: summary.deviation,
+                error: None,
                 r2: None,
             });
             target.add(index);
@@ -160,7 +160,7 @@ impl<'a> Imputation<'a> {
         let known = self.known_features(place);
         let constant = |value: f64| Prediction {
             values: self.sides().map(|side| vec![value as f32; side.cells[place].rows.len()]).collect(),
-            error: summary.deviation,
+            error: Some(summary.deviation),
             r2: (!summary.is_constant()).then_some(0.0),
         };
         if known.is_empty() || summary.is_constant() {
@@ -179,7 +179,7 @@ impl<'a> Imputation<'a> {
         Ok(Prediction {
             values: values.collect::<Result<_>>()?,
             error,
-            r2: Some(1.0 - (error / summary.deviation).powi(2)),
+            r2: error.map(|error| 1.0 - (error / summary.deviation).powi(2)),
         })
     }
 
@@ -262,13 +262,13 @@ impl Side<'_> {
     }
 }
 
-/// Returns the root mean square error of out-of-bag predictions.
+/// Returns the root mean square error of out-of-bag predictions. `None` if every row is in the samples of all trees.
 fn out_of_bag_error(
     side: &Side<'_>,
     place: usize,
     range: LabelRange,
     predictions: Option<&[f64]>,
-) -> Result<f64> {
+) -> Result<Option<f64>> {
     let mut predictions = predictions.unwrap_or_default().iter();
     let (mut squares, mut count) = (0.0, 0u64);
     for id in side.reader.groups() {
@@ -282,5 +282,5 @@ fn out_of_bag_error(
             }
         }
     }
-    Ok((squares / count.max(1) as f64).sqrt())
+    Ok((count > 0).then(|| (squares / count as f64).sqrt()))
 }

@@ -16,7 +16,7 @@ pub fn write_filled(imputed: &Imputed, location: &Location) -> Result<()> {
         Field::new("missing", DataType::Int64, false),
         Field::new("mean", DataType::Float64, false),
         Field::new("filled_mean", DataType::Float64, true),
-        Field::new("error", DataType::Float64, false),
+        Field::new("error", DataType::Float64, true),
         Field::new("r2", DataType::Float64, true),
         Field::new("sweeps", DataType::Int32, false),
     ]));
@@ -27,7 +27,7 @@ pub fn write_filled(imputed: &Imputed, location: &Location) -> Result<()> {
         Arc::new(Int64Array::from_iter_values(features.iter().map(|feature| feature.missing as i64))),
         Arc::new(Float64Array::from_iter_values(features.iter().map(|feature| feature.mean))),
         Arc::new(features.iter().map(|feature| feature.filled_mean).collect::<Float64Array>()),
-        Arc::new(Float64Array::from_iter_values(features.iter().map(|feature| feature.error))),
+        Arc::new(features.iter().map(|feature| feature.error).collect::<Float64Array>()),
         Arc::new(features.iter().map(|feature| feature.r2).collect::<Float64Array>()),
         Arc::new(Int32Array::from_value(imputed.sweeps as i32, features.len())),
     ];

@@ -64,14 +64,14 @@ pub enum WordContent {
     Plain(String),
     /// The path or URL of an input, preceded by `NAME=` if the input has a name.
     Input {
-        /// `NAME=`, or empty.
+        /// `NAME=`; empty if there is no name.
         prefix: String,
         /// Index of the input in the step.
         input: usize,
     },
     /// The path or URL of an output, preceded by `NAME=` if the output has a name.
     Output {
-        /// `NAME=`, or empty.
+        /// `NAME=`; empty if there is no name.
         prefix: String,
         /// Index of the output in the step.
         output: usize,

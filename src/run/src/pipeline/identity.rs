@@ -103,10 +103,10 @@ pub(crate) fn identify_external(
     access: Access,
 ) -> Result<Option<ContentIdentity>> {
     let location = Location::parse(&input.text, access)?;
-    if kind != "convert" || input.key != "input" {
+    if !reads_tables(kind, input.key) {
         return identify(&location, IdentityCheck::Quick);
     }
-    // The inputs of `convert` may be directories or patterns, and `convert` may read additional files next to them.
+    // Tables may be directories or patterns, and additional files next to them may be read.
     let Ok(files) = expand(std::slice::from_ref(&input.text), access) else { return Ok(None) };
     if location.join(MANIFEST).found()?.is_some() {
         return identify(&location, IdentityCheck::Quick);
@@ -121,6 +121,16 @@ pub(crate) fn identify_external(
         }
     }
     Ok(Some(ContentIdentity { digest: digest.digest(), bytes }))
+}
+
+/// Checks whether this input of a command may be a table that the command converts.
+fn reads_tables(kind: &str, key: &str) -> bool {
+    match key {
+        "input" => kind == "convert",
+        "data" => matches!(kind, "train" | "predict" | "cv" | "evaluate" | "blend" | "augment" | "cost"),
+        "valid" => kind == "train",
+        _ => false,
+    }
 }
 
 fn with_side_files(input: &Input) -> Result<Vec<Location>> {
@@ -190,5 +200,34 @@ mod tests {
         assert_eq!(identity("rank.*rain"), Some(after));
         assert_eq!(identity("absent*"), None);
         assert_eq!(identity("absent"), None);
+    }
+
+    #[test]
+    fn side_files_are_part_of_every_input_that_may_be_a_table() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("rank.train"), "1 1:1\n").unwrap();
+        let text = root.path().join("rank.train").to_string_lossy().into_owned();
+        let identity = |kind: &str, key: &'static str| {
+            let (label, text) = (key.to_owned(), text.clone());
+            let input = StepInput { label, key, text, place: String::new(), from: None };
+            identify_external(&input, kind, Access::Explicit).unwrap()
+        };
+        let inputs = [
+            ("train", "data"),
+            ("train", "valid"),
+            ("predict", "data"),
+            ("cv", "data"),
+            ("evaluate", "data"),
+            ("blend", "data"),
+            ("augment", "data"),
+            ("cost", "data"),
+        ];
+        let of_inputs = || inputs.map(|(kind, key)| identity(kind, key));
+        let (before, other) = (of_inputs(), identity("train", "config"));
+        fs::write(root.path().join("rank.train.query"), "1\n").unwrap();
+        for ((before, after), input) in before.into_iter().zip(of_inputs()).zip(inputs) {
+            assert_ne!(before, after, "{input:?}");
+        }
+        assert_eq!(identity("train", "config"), other);
     }
 }

@@ -217,6 +217,7 @@ pub(super) const KINDS: &[StepKind] = &[
 pub(crate) const RESOURCE_KEYS: &[&str] = &[
     "threads",
     "memory_limit",
+    "compact",
     "cache",
     "checkpoint_every",
     "instance_credentials",

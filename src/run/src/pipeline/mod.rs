@@ -44,7 +44,7 @@ pub use graph::PipelineStep;
 pub use graph::StepInput;
 pub use manifest::{RunManifest, RunStatus, RunStep, StepStatus};
 pub use options::Commands;
-pub use paper::{Paper, PaperFinding, PaperRow, PaperTable};
+pub use paper::{Paper, PaperByPart, PaperDifference, PaperFinding, PaperPartRow, PaperRow, PaperTable};
 pub use plan::{PipelinePlan, RunRequest};
 pub use run::RunCounts;
 pub use run::{RunBudget, RunObserver, run};

@@ -7,6 +7,7 @@ use super::kinds::{RUN_CONTROLLED, StepKind};
 use clap::ArgAction;
 use planetree_base::error::Result;
 use planetree_base::suggest;
+use planetree_train::config;
 
 /// The commands of the program, with their options.
 #[derive(Debug, Clone)]
@@ -106,10 +107,16 @@ impl Commands {
                 names.extend(["kind", "after", "for_each", PRINT].map(str::to_owned));
                 let near = suggest::nearest(&entry.key, names.iter().map(String::as_str));
                 let otherwise = format!("`planetree {} --help` lists its options", kind.name);
+                let takes_parameters = names.iter().any(|name| name == "set");
+                // Names of other tools are parameters, too, so a similar option is more likely to be meant.
+                let remedy = match takes_parameters && near.is_empty() && config::is_parameter(&entry.key) {
+                    true => in_set(entry),
+                    false => suggest::did_you_mean(&near, &otherwise),
+                };
                 Err(fault(
                     &entry.place,
                     format_args!("unknown key {:?} in step {} of kind {}", entry.key, draft.name, kind.name),
-                    suggest::did_you_mean(&near, &otherwise),
+                    remedy,
                 ))
             }
         }
@@ -125,6 +132,17 @@ impl Commands {
         let remedy = format!("`planetree {} --help` lists its options", draft.kind.name);
         Err(fault(&draft.place, format_args!("step {}: {}", draft.name, message.join(" ")), remedy))
     }
+}
+
+/// Says that a key is a training parameter.
+fn in_set(entry: &LocatedEntry) -> String {
+    let value = match &entry.item.value {
+        PipelineValue::Plain(number) => number.clone(),
+        PipelineValue::Flag(flag) => flag.to_string(),
+        PipelineValue::Text(text) => format!("{text:?}"),
+        _ => "...".to_owned(),
+    };
+    format!("{} is a training parameter: write set = {{ {} = {value} }}", entry.key, entry.key)
 }
 
 fn is_many(argument: &clap::Arg) -> bool {

@@ -18,9 +18,15 @@ pub struct Paper {
     pub differences: String,
     /// Metrics, which are the columns of all tables that list none.
     pub metrics: Vec<String>,
+    /// Differences of two systems, which are systems themselves.
+    #[serde(default, rename = "difference")]
+    pub system_differences: Vec<PaperDifference>,
     /// Tables, in the paper's layout.
     #[serde(default, rename = "table")]
     pub tables: Vec<PaperTable>,
+    /// Tables of two systems by the part that a fold tests, with significance tests.
+    #[serde(default, rename = "by_part")]
+    pub by_part: Vec<PaperByPart>,
     /// Findings of the paper.
     #[serde(default, rename = "finding")]
     pub findings: Vec<PaperFinding>,
@@ -35,8 +41,51 @@ pub struct PaperTable {
     /// Metrics of the columns; empty for those of the paper.
     #[serde(default)]
     pub metrics: Vec<String>,
+    /// Whether values are shown relative to the best one of the column.
+    #[serde(default)]
+    pub relative: bool,
     /// Rows.
     pub rows: Vec<PaperRow>,
+}
+
+/// The difference of two systems, query by query. Tables and findings refer to it by its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperDifference {
+    /// Name of the difference.
+    pub system: String,
+    /// The system that the other one is subtracted from.
+    pub of: String,
+    /// The system that is subtracted.
+    pub minus: String,
+}
+
+/// A table of two systems by the part that a fold tests, with one-sided tests of the second system being better.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperByPart {
+    /// Number and title.
+    pub title: String,
+    /// The two systems, which are `cv` steps.
+    pub systems: [String; 2],
+    /// Names of the systems in the paper.
+    pub names: [String; 2],
+    /// Metrics; empty for those of the paper.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+    /// The paper's figures.
+    #[serde(default)]
+    pub rows: Vec<PaperPartRow>,
+}
+
+/// The paper's figures of one part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperPartRow {
+    /// Number of the part that is tested, from 1; 0 for all parts together.
+    pub part: u32,
+    /// By dataset, for each metric: the values of the two systems, and p.
+    pub theirs: BTreeMap<String, Vec<Option<f64>>>,
 }
 
 /// A row of a table.
@@ -69,7 +118,7 @@ pub struct PaperFinding {
     /// Systems that those of `better` are compared with.
     #[serde(default)]
     pub than: Vec<String>,
-    /// Systems in the order in which the metric improves.
+    /// Systems of a trend: the last one is better than the first. The evidence counts the steps in between that improve.
     #[serde(default)]
     pub rising: Vec<String>,
     /// Systems that do not differ.
@@ -89,6 +138,17 @@ impl Paper {
         let remedy = "see [paper] in docs/pipelines.md";
         let paper: Paper = serde_json::from_value(json_of(item))
             .map_err(|error| item.fault(format_args!("invalid [paper]: {error}"), remedy))?;
+        for table in &paper.by_part {
+            let expected =
+                3 * if table.metrics.is_empty() { paper.metrics.len() } else { table.metrics.len() };
+            let mut counts = table.rows.iter().flat_map(|row| row.theirs.values().map(Vec::len));
+            if let Some(count) = counts.find(|count| *count != expected) {
+                return Err(item.fault(
+                    format_args!("{:?} has {count} figures for a part instead of {expected}", table.title),
+                    "write two values and p for each metric; nan if unknown",
+                ));
+            }
+        }
         for finding in &paper.findings {
             let kinds = [&finding.better, &finding.rising, &finding.alike];
             if kinds.iter().filter(|systems| !systems.is_empty()).count() != 1
@@ -108,9 +168,11 @@ fn json_of(item: &LocatedValue) -> Value {
     match &item.value {
         PipelineValue::Text(text) => Value::String(text.clone()),
         PipelineValue::Flag(flag) => Value::Bool(*flag),
-        PipelineValue::Plain(text) => {
-            text.parse::<f64>().map_or_else(|_| Value::String(text.clone()), Value::from)
-        }
+        PipelineValue::Plain(text) => match (text.parse::<u64>(), text.parse::<f64>()) {
+            (Ok(count), _) => Value::from(count),
+            (_, Ok(number)) => Value::from(number),
+            _ => Value::String(text.clone()),
+        },
         PipelineValue::List(items) => Value::Array(items.iter().map(json_of).collect()),
         PipelineValue::Table(entries) => {
             Value::Object(entries.iter().map(|entry| (entry.key.clone(), json_of(&entry.item))).collect())
@@ -136,6 +198,16 @@ mod tests {
         let paper = read(text).unwrap();
         assert_eq!(paper.tables[0].rows[0].theirs["Set 2"], [None, Some(0.77)]);
         assert_eq!(paper.findings[0].than, ["gbrt-*"]);
+        let more = format!(
+            "{text}[[paper.difference]]\nsystem = 'gain'\nof = 'rf'\nminus = 'gbrt'\n[[paper.by_part]]\n\
+             title = 'By part'\nsystems = ['gbrt', 'rf']\nnames = ['GBRT', 'RF']\n\
+             rows = [{{ part = 1, theirs = {{ 'Set 2' = [0.45, 0.46, 0.01, 0.76, 0.77, nan] }} }}]\n"
+        );
+        let paper = read(&more).unwrap();
+        assert_eq!(paper.system_differences[0].minus, "gbrt");
+        assert_eq!(paper.by_part[0].rows[0].theirs["Set 2"][5], None);
+        let error = read(&more.replace(", nan] } }", "] } }")).unwrap_err().to_string();
+        assert!(error.contains("\"By part\" has 5 figures for a part instead of 6"), "{error}");
         for (from, to, expected) in [
             ("than", "tham", "p.toml:1:2: invalid [paper]: unknown field `tham`"),
             ("than = ['gbrt-*']", "", "must have one of better, rising and alike"),

@@ -2,7 +2,7 @@
 //! parameter.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
-use super::letor_parts::letor_parts;
+use super::letor_parts::{FoldRole, letor_parts};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
 use planetree_base::suggest;
@@ -64,14 +64,15 @@ impl PipelineParameters {
         // A pipeline that runs on its own data is an example, for which some parameters have smaller values.
         let is_example = !chosen.contains_key("data");
         for entry in declared {
-            let Defaults { usual, small, parts_of } = Defaults::of(entry)?;
-            if let Some(folder) = parts_of.filter(|_| !chosen.contains_key(entry.key.as_str())) {
-                let found = parameters.parts_in(folder)?;
+            let Defaults { usual, small, files_of } = Defaults::of(entry)?;
+            let is_chosen = chosen.contains_key(entry.key.as_str()) || is_example && small.is_some();
+            if let Some((role, folder)) = files_of.filter(|_| !is_chosen) {
+                let found = parameters.files_in(role, folder)?;
                 parameters.values.insert(entry.key.clone(), found);
                 continue;
             }
             let list = LocatedValue { value: PipelineValue::List(Vec::new()), place: entry.place.clone() };
-            let default = match (chosen.contains_key(entry.key.as_str()), parts_of, small) {
+            let default = match (chosen.contains_key(entry.key.as_str()), files_of, small) {
                 (true, Some(_), _) => Some(&list),
                 (false, _, Some(small)) if is_example => Some(small),
                 _ => usual,
@@ -92,14 +93,21 @@ impl PipelineParameters {
         Ok(parameters)
     }
 
-    /// Returns the names of the parts of a LETOR dataset in a folder.
-    fn parts_in(&self, folder: &LocatedValue) -> Result<LocatedValue> {
+    /// Returns the names of the parts of a LETOR dataset in a folder, or the files of its first fold.
+    fn files_in(&self, role: Option<FoldRole>, folder: &LocatedValue) -> Result<LocatedValue> {
         let folder = self.substitute(folder, &Locals::new())?;
         let text = folder.text().unwrap_or_default();
-        let parts = letor_parts(&Location::parse(text, Access::Explicit)?)
-            .map_err(|error| folder.fault(&error, error.remedy().unwrap_or_default()))?;
-        let part = |name| LocatedValue { value: PipelineValue::Text(name), place: folder.place.clone() };
-        let value = PipelineValue::List(parts.into_iter().map(part).collect());
+        let location = Location::parse(text, Access::Explicit)?;
+        let found = match role {
+            None => letor_parts(&location),
+            Some(role) => role.files_in(&location).map(|files| {
+                let within = |file| format!("{}/{file}", text.trim_end_matches('/'));
+                files.into_iter().map(within).collect()
+            }),
+        };
+        let found = found.map_err(|error| folder.fault(&error, error.remedy().unwrap_or_default()))?;
+        let item = |text| LocatedValue { value: PipelineValue::Text(text), place: folder.place.clone() };
+        let value = PipelineValue::List(found.into_iter().map(item).collect());
         Ok(LocatedValue { value, place: folder.place.clone() })
     }
 
@@ -224,8 +232,8 @@ struct Defaults<'e> {
     usual: Option<&'e LocatedValue>,
     /// Default while the parameter `data` is not set.
     small: Option<&'e LocatedValue>,
-    /// Folder of a LETOR dataset, whose parts are the default.
-    parts_of: Option<&'e LocatedValue>,
+    /// Folder of a LETOR dataset, of which the default is the parts, or files of the first fold.
+    files_of: Option<(Option<FoldRole>, &'e LocatedValue)>,
 }
 
 impl<'e> Defaults<'e> {
@@ -238,13 +246,16 @@ impl<'e> Defaults<'e> {
             match key.as_str() {
                 "default" => defaults.usual = Some(item),
                 "small" => defaults.small = Some(item),
-                "parts_of" => defaults.parts_of = Some(item),
+                "parts_of" => defaults.files_of = Some((None, item)),
+                "train_of" => defaults.files_of = Some((Some(FoldRole::Train), item)),
+                "valid_of" => defaults.files_of = Some((Some(FoldRole::Valid), item)),
+                "test_of" => defaults.files_of = Some((Some(FoldRole::Test), item)),
                 "help" => {}
                 other => {
                     return Err(fault(
                         place,
                         format_args!("unknown key {other:?} in parameter {}", entry.key),
-                        "write a value, or a table with default, small, parts_of and help",
+                        "write a value, or a table with default, small, parts_of, train_of, valid_of, test_of and help",
                     ));
                 }
             }
@@ -394,6 +405,27 @@ mod tests {
         assert_eq!(values(&["trees=7", "parts=a, b"]), pair("a,b", "7"));
         let error = resolve(&text, &["data=/nowhere"]).unwrap_err();
         assert!(error.to_string().contains("/nowhere"), "{error}");
+    }
+
+    #[test]
+    fn files_of_the_first_fold_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for part in ["S2.txt", "S1.txt.gz", "S3.txt", "S4.txt"] {
+            std::fs::write(folder.path().join(part), "").unwrap();
+        }
+        let folder = folder.path().display().to_string();
+        let text = format!(
+            "data = \"{folder}/\"\ntrain = {{ train_of = \"{{data}}\" }}\n\
+             test = {{ test_of = \"{{data}}\", small = \"{{data}}small.txt\" }}"
+        );
+        let values = |set: &[&str]| {
+            let texts = resolve(&text, set).unwrap().texts();
+            (texts["train"].replace(&folder, "D"), texts["test"].replace(&folder, "D"))
+        };
+        let pair = |train: &str, test: &str| (train.to_owned(), test.to_owned());
+        assert_eq!(values(&[]), pair("D/S1.txt.gz,D/S2.txt", "D/small.txt"));
+        assert_eq!(values(&[&format!("data={folder}")]), pair("D/S1.txt.gz,D/S2.txt", "D/S4.txt"));
+        assert_eq!(values(&["train=a, b", "test=c"]), pair("a,b", "c"));
     }
 
     #[test]

@@ -340,7 +340,17 @@ fn pipeline_text(file: &Location, written: &str) -> Result<String> {
     let Some(bytes) = file.read_all()? else {
         return match ShippedPipeline::named(written) {
             Some(shipped) => Ok(shipped.text.to_owned()),
-            None if written.contains(['/', '.', ':']) => Err(file.absent()),
+            None if written.contains(['/', '.', ':']) => Err(match ShippedPipeline::at(written) {
+                Some(shipped) => Error::place(
+                    file,
+                    "no such file",
+                    format_args!(
+                        "check the spelling of the path, or run the built-in pipeline: planetree run {}",
+                        shipped.name()
+                    ),
+                ),
+                None => file.absent(),
+            }),
             None => ShippedPipeline::find(written).map(|shipped| shipped.text.to_owned()),
         };
     };

@@ -47,8 +47,9 @@ pub trait RunObserver: Send + Sync {
     /// Called when a step is skipped. `printed` is its standard output from an earlier run, if the standard output is
     /// a result of the step.
     fn skipped(&self, step: &str, printed: Option<&[u8]>);
-    /// Called when a step has failed. Other steps may still be running.
-    fn failed(&self, step: &str);
+    /// Called when a step fails, while other steps may still be running. `printed` is its standard output, if the step
+    /// has a result nevertheless: one that is worse than the user allows.
+    fn failed(&self, step: &str, printed: Option<&[u8]>);
     /// Called with any message that does not belong to a step.
     fn note(&self, text: &str);
 }
@@ -271,7 +272,9 @@ impl Runner<'_> {
             self.running.remove(index);
             let recorded = self.finish_step(*index, outcome);
             if recorded.is_err() && self.manifest.steps[*index].status == StepStatus::Failed {
-                self.observer.failed(&self.plan.steps[*index].name);
+                let step = &self.plan.steps[*index];
+                let is_shown = outcome.is_gate && PipelinePlan::printed(step).is_some();
+                self.observer.failed(&step.name, is_shown.then_some(outcome.printed.as_slice()));
             }
             self.keep_first_failure(recorded);
             self.record()?;
@@ -288,19 +291,18 @@ impl Runner<'_> {
         if let Some((problem, remedy)) = &finished.failure {
             interrupt::check()?; // if interrupted, the run stopped the step, so it did not fail
             let error = self.fail(index, problem, remedy);
-            return Err(match finished.is_gate {
-                true => Error::QualityGate { problem: error.to_string() },
-                false => error,
-            });
+            if !finished.is_gate {
+                return Err(error);
+            }
+            // The result is worse than allowed, but it is a result.
+            let mut problem = error.to_string();
+            if let Err(unwritten) = self.keep_printed(index, &finished.printed) {
+                problem = format!("{problem}; {unwritten}");
+            }
+            return Err(Error::QualityGate { problem });
         }
         let printed = PipelinePlan::printed(step);
-        if let Some(output) = printed {
-            write_printed(
-                &self.plan.output(step, output)?,
-                &finished.printed,
-                self.wrote_outputs_before(index),
-            )?;
-        }
+        self.keep_printed(index, &finished.printed)?;
         let (mut checksums, mut bytes) = (BTreeMap::new(), 0);
         for (output, written) in step.outputs.iter().enumerate() {
             match identify(&self.plan.output(step, output)?, IdentityCheck::Quick)? {
@@ -327,6 +329,13 @@ impl Runner<'_> {
         let shown = printed.map(|_| finished.printed.as_slice());
         self.observer.done(&step.name, finished.seconds, shown);
         Ok(())
+    }
+
+    /// Writes the standard output of a step to a file, if it is a result of the step.
+    fn keep_printed(&self, index: usize, printed: &[u8]) -> Result<()> {
+        let step = &self.plan.steps[index];
+        let Some(output) = PipelinePlan::printed(step) else { return Ok(()) };
+        write_printed(&self.plan.output(step, output)?, printed, self.wrote_outputs_before(index))
     }
 
     fn fail(&mut self, index: usize, problem: &str, remedy: &str) -> Error {

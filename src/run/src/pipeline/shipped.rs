@@ -73,6 +73,17 @@ impl ShippedPipeline {
         SHIPPED.iter().find(|pipeline| pipeline.name() == name)
     }
 
+    /// Finds a pipeline by a path that ends like its own, such as `pipelines/quickstart.toml` outside of the repository.
+    pub fn at(path: &str) -> Option<&'static ShippedPipeline> {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        ShippedPipeline::named(file.strip_suffix(".toml").unwrap_or(file))
+    }
+
+    /// Returns whether the pipeline re-obtains the results of a paper.
+    pub fn is_of_paper(&self) -> bool {
+        self.path.starts_with("papers/")
+    }
+
     /// Finds a pipeline by its name; the error suggests similar names.
     pub fn find(name: &str) -> Result<&'static ShippedPipeline> {
         Self::named(name).ok_or_else(|| {

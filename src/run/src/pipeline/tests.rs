@@ -231,6 +231,19 @@ fn invalid_pipelines_are_rejected_with_their_position() {
             "[step.a]\nkind = \"train\"\ndta = \"x\"\n",
             "p.toml:3:1: unknown key \"dta\" in step a of kind train / did you mean data?",
         ),
+        (
+            "[step.a]\nkind = \"train\"\nnum_trees = 50\n",
+            "p.toml:3:1: unknown key \"num_trees\" in step a of kind train / num_trees is a training parameter: write \
+             set = { num_trees = 50 }",
+        ),
+        (
+            "[step.a]\nkind = \"cv\"\nobjective = \"squared\"\n",
+            "in step a of kind cv / objective is a training parameter: write set = { objective = \"squared\" }",
+        ),
+        (
+            "[step.a]\nkind = \"convert\"\nnum_trees = 50\n",
+            "unknown key \"num_trees\" in step a of kind convert / `planetree convert --help`",
+        ),
         ("[step.a]\nkind = \"train\"\nresume = true\n", "p.toml:3:1: resume is set by the run"),
         (
             "[step.a]\nkind = \"train\"\n",
@@ -388,10 +401,10 @@ fn planning_rejects_invalid_settings_of_steps() {
     for (text, set, force, expected) in [
         (format!("{train}preset = \"martt\"\n"), "", "", "step a: "),
         (
-            format!("{train}set = {{ num_tree = 3 }}\n"),
+            format!("{train}set = {{ num_treees = 3 }}\n"),
             "",
             "",
-            "p.toml:4:9: step a: unknown parameter \"num_tree\"",
+            "p.toml:4:9: step a: unknown parameter \"num_treees\"",
         ),
         (format!("[parameters]\nx = 1\n{train}"), "", "", "p.toml:2:1: unused parameter x"),
         (train.to_owned(), "y=1", "", "--set y: unknown parameter"),
