@@ -142,6 +142,11 @@ impl DistributionPolicy for ShareAffinity {
                         if order.is_empty() {
                             order.extend(0..budgets.len());
                         }
+                        // While the others are busy, tasks wait for them, and do not go to an executor that fails.
+                        order.retain(|place| room(budgets[*place].vcores) > 0);
+                        if order.is_empty() {
+                            continue;
+                        }
                         let attempt = stage.task_failure_numbers.iter().max().copied().unwrap_or(0);
                         let executors = order.len();
                         order.rotate_left(attempt % executors);
@@ -150,7 +155,7 @@ impl DistributionPolicy for ShareAffinity {
                             let fair = stage.pending.remaining().div_ceil(executors - place);
                             let most = match collapses(&stage.plan) {
                                 true => usize::MAX,
-                                false => fair.min(budget.vcores as usize),
+                                false => fair.min(room(budget.vcores)),
                             };
                             let here = stage.pending.next_slice(most);
                             if !here.is_empty() {
@@ -167,6 +172,12 @@ impl DistributionPolicy for ShareAffinity {
     fn name(&self) -> &str {
         "sticky"
     }
+}
+
+/// Returns how many of the free slots of an executor stages without shares may take. One slot stays free, so that an
+/// executor that is busy with long stages still answers probes.
+fn room(free: u32) -> usize {
+    free.saturating_sub(1) as usize
 }
 
 /// Returns, for each partition of a stage, the key of the share that it processes. Returns `None` if the stage
@@ -225,6 +236,11 @@ mod tests {
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn long_stages_leave_a_slot_for_probes() {
+        assert_eq!([0, 1, 2, 33].map(room), [0, 0, 1, 32]);
     }
 
     #[test]

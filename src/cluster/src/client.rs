@@ -340,6 +340,17 @@ impl SchedulerClient {
         self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
     }
 
+    /// Adds another request of the last recorded level.
+    pub(crate) fn extend_level(&self, time: Duration, bytes: u64) {
+        self.with_traffic(|traffic| {
+            if let Some((milliseconds, of_level, most)) = traffic.levels.last_mut() {
+                *milliseconds += time.as_secs_f64() * 1000.0;
+                *of_level += bytes;
+                *most = (*most).max(bytes);
+            }
+        });
+    }
+
     fn with_traffic(&self, change: impl FnOnce(&mut Traffic)) {
         change(&mut self.traffic.lock().unwrap_or_else(PoisonError::into_inner));
     }

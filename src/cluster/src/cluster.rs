@@ -241,9 +241,6 @@ impl Backend for Cluster {
         if request.common_features {
             return refuse("a subset of the features (--common-features)");
         }
-        if request.start_scores.is_some() {
-            return refuse("a model with start scores of a file (--start-scores)");
-        }
         request.data.iter().try_for_each(|data| check_place(data, &self.address))
     }
 
@@ -289,7 +286,7 @@ impl Backend for Cluster {
         let mut groups = training.session.groups.clone();
         if let Some(workers) = worker_shares(parameters, data, &training.rows, &training.shares) {
             let read: Vec<Range<usize>> = workers.shares.iter().map(|share| share.read.clone()).collect();
-            tracing::info!("{} shares with whole workers", read.len());
+            tracing::info!("the rows of each streaming worker are in one of {} shares", read.len());
             groups = file_groups(&training.session.command.data, &read);
             snapshot.workers = Some(workers);
         }

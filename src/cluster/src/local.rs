@@ -96,14 +96,23 @@ impl LocalCluster {
     /// Waits until all executors have registered.
     pub(crate) fn wait_for_executors(&mut self, client: &SchedulerClient) -> Result<Vec<ExecutorIdentity>> {
         let begun = Instant::now();
+        let mut last_error = None;
         loop {
-            let executors = client.executors()?;
-            let here = executors.len();
-            if here >= self.executors {
-                return Ok(executors);
-            }
+            let here = match client.executors() {
+                Ok(executors) if executors.len() >= self.executors => return Ok(executors),
+                Ok(executors) => executors.len(),
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                // On a busy machine, executors may start and answer late.
+                Err(error) => {
+                    last_error = Some(error);
+                    0
+                }
+            };
             let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
             if ended || begun.elapsed() > RETRY_TIMEOUT {
+                if let (0, Some(error)) = (here, last_error) {
+                    return Err(error);
+                }
                 return Err(Error::usage(
                     format_args!("--cluster: {here} of {} executors started", self.executors),
                     "check their messages on standard error",

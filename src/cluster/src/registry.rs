@@ -14,7 +14,7 @@ use planetree_train::jobs::{
     BoostJob, CombinedMetrics, GrowTrees, Level, Settle, StreamLevel, SumParts, Survey, UpdateGradients,
     ValueLevel,
 };
-use planetree_train::linear::{LinearMoments, LinearOffset, LinearRanges, LinearSums};
+use planetree_train::linear::{LinearDifference, LinearMoments, LinearOffset, LinearRanges, LinearSums};
 use planetree_train::net::{NetGradients, NetMetrics};
 use planetree_train::ranksvm::{PairLine, PairProduct, PairSums};
 
@@ -31,6 +31,7 @@ const JOBS: &[RegisteredJob] = &[
     RegisteredJob::of::<LinearOffset>(),
     RegisteredJob::of::<LinearRanges>(),
     RegisteredJob::of::<LinearMoments>(),
+    RegisteredJob::of::<LinearDifference>(),
     RegisteredJob::of::<LinearSums>(),
     RegisteredJob::of::<PairSums>(),
     RegisteredJob::of::<PairProduct>(),

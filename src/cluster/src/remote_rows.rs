@@ -5,7 +5,6 @@
 
 use super::merge::MergePlan;
 use super::session::StageSession;
-use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
 use planetree_base::job::Partial;
 use planetree_base::wire::malformed;
@@ -16,7 +15,8 @@ use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters}
 use planetree_train::draw_limit;
 use planetree_train::jobs::{
     BoostJob, BoostProgress, CellBlock, Grown, Level, LevelBlock, MemberSnapshot, NodeSums, PartSums, Settle,
-    StreamLevel, SumParts, UpdateGradients, ValueLevel, ValueLists, WireCell, add_block, empty,
+    StartSnapshot, StreamLevel, SumParts, UpdateGradients, ValueLevel, ValueLists, WireCell, add_block,
+    empty,
 };
 use planetree_train::tree::{
     Cell, CodedTree, FoundSplit, GradientSums, GroupNodes, GrowContext, NodeHistogram, NodeHistograms,
@@ -42,6 +42,8 @@ pub(crate) struct RemoteRows<C: Cell> {
     streaming: Option<StreamingRules>,
     /// The start of the tree being grown, and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
+    /// Whether a level of this tree has been recorded that later requests belong to.
+    has_level: bool,
     /// The last finished tree. It is kept until all shares have added it to their scores.
     last: Option<Grown>,
     /// For each node with a split, the totals of the children of its best split.
@@ -57,7 +59,7 @@ impl<C: WireCell> RemoteRows<C> {
         let all = parameters.with(LearnerParameters::Boost(parameters.learner.clone()));
         let (base_score, start) = match start {
             RemoteStart::Constant(score) => (*score, None),
-            RemoteStart::Model(model) => (0.0, Some(Bytes(model.to_bytes()?))),
+            RemoteStart::Scores(scores) => (0.0, Some(StartSnapshot::of(scores)?)),
         };
         let member = stage.add_member(MemberSnapshot {
             parameters: all.to_toml(),
@@ -76,6 +78,7 @@ impl<C: WireCell> RemoteRows<C> {
             trees: 0,
             streaming: worker_rules(parameters.learner.candidates),
             tree: None,
+            has_level: false,
             last: None,
             children: HashMap::new(),
             root: None,
@@ -250,6 +253,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         let levels = self.stage.run_blocks(&job, merge_plan)?;
         let bytes = client.traffic().received - received;
         client.note_level(tree, nodes.len(), begun.elapsed(), bytes, bytes);
+        self.has_level = true;
         let mut histograms = Vec::with_capacity(job.step.groups.len());
         for block in in_blocks(levels, merge_plan)? {
             histograms.extend(block.finish()?);
@@ -279,7 +283,13 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
 
     fn part_sums(&mut self, parts: &[NodePart]) -> Result<Vec<C>> {
         // The sums are so small that an additional merge stage would cost more than it saves.
+        let begun = Instant::now();
+        let client = &self.stage.session.client;
+        let received = client.traffic().received;
         let PartSums(sums) = self.stage.run(&self.tree_job(SumParts { parts: parts.to_vec() })?)?;
+        if self.has_level {
+            client.extend_level(begun.elapsed(), client.traffic().received - received);
+        }
         let bits = self.tree_scale()?.1.count_bits;
         Ok(sums.into_iter().map(|sums| C::of_sums(sums, bits)).collect())
     }
@@ -350,6 +360,7 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
             start.tree,
         );
         self.tree = Some((TreeStart { limit, ..start.clone() }, Vec::new()));
+        self.has_level = false;
         self.children.clear();
         self.root = None;
         Ok(())

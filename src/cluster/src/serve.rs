@@ -165,8 +165,9 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 10,
         // These are only task slots, because a share uses all threads by itself. There are enough of them that
-        // no share has to wait, because the engine would give a waiting share to another executor.
-        vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
+        // no share has to wait, because the engine would give a waiting share to another executor. Queries take one
+        // slot per thread, and leave one for probes.
+        vcores: (rayon::current_num_threads() + 1).max(4 * MOST_OVERLAP),
         work_dir: Some(folder.to_string_lossy().into_owned()),
         job_data_ttl_seconds: 600,
         job_data_clean_up_interval_seconds: 300,

@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::job::{Job, Partial};
 use planetree_base::wire::malformed;
 use planetree_train::EncodedJob;
-use planetree_train::jobs::{BoostJob, BoostStep, MemberSnapshot, TrainingSnapshot};
+use planetree_train::jobs::{BoostJob, BoostStep, MemberSnapshot, StartSnapshot, TrainingSnapshot};
 use planetree_train::tree::CodedTree;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -88,11 +88,13 @@ impl StageSession {
         let mut snapshot = self.snapshot_mut();
         snapshot.members.push(member);
         let starts = snapshot.members.iter().filter_map(|member| member.start.as_ref());
-        let bytes: usize = starts.map(|start| start.0.len()).sum();
+        let bytes: usize = starts.map(StartSnapshot::bytes).sum();
         if bytes > MESSAGE_BYTES / 2 {
             return Err(Error::usage(
-                format_args!("--cluster: the models to start from are too large to send: {bytes} bytes"),
-                "remove --cluster, or start from fewer trees",
+                format_args!(
+                    "--cluster: the models or scores to start from are too large to send: {bytes} bytes"
+                ),
+                "remove --cluster, or start from fewer trees or without --start-scores",
             ));
         }
         Ok(snapshot.members.len() - 1)

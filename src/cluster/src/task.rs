@@ -11,7 +11,7 @@ use std::io::Read;
 
 /// Protocol version, which must be the same in the driver and all executors. The last number is raised whenever
 /// messages change, or anything that both sides must compute identically, such as jobs, feature groups or gradients.
-pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 8");
+pub(crate) const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 9");
 
 /// The properties that all tasks of a command share.
 #[derive(Debug, Clone, PartialEq, Default)]

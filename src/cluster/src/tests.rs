@@ -9,15 +9,15 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
+use planetree_data::convert::convert_text;
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat};
+use planetree_data::ingest::InputFormat;
 use planetree_judge::evaluate::{EvaluateRequest, Ranking, RemoteEvaluator, evaluate};
 use planetree_metric::{Convention, Metric};
 use planetree_model::model::Model;
 use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
 use planetree_train::config::TrainingPlan;
-use planetree_train::{Silent, TrainRequest, config, train};
+use planetree_train::{GivenScores, Silent, TrainRequest, config, train};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,18 +61,7 @@ fn dataset_of(room: &Path, prefix: &str) -> DatasetReader {
         }
         text.push('\n');
     }
-    let (input, output) = (room.join("input"), Location::Local(room.join("dataset")));
-    std::fs::write(&input, text).unwrap();
-    let ingest = IngestOptions { format: Some(InputFormat::Letor), ..IngestOptions::default() };
-    let options = ConvertOptions {
-        partition_rows: Some(100),
-        threads: 1,
-        memory_limit: MIN_MEMORY,
-        ..ConvertOptions::new(output.clone())
-    };
-    let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
-    convert(ingest, &options, &mut |_| {}).unwrap();
-    DatasetReader::open(&output).unwrap()
+    DatasetReader::open(&convert_text(room, "dataset", &text, InputFormat::Letor, 100).unwrap()).unwrap()
 }
 
 /// Trains a model and returns it together with its log.
@@ -222,6 +211,51 @@ fn a_cluster_in_this_process_starts_from_a_model() {
                 let model = trained_from(&data, preset, Some(start.clone()), Some(&cluster(usage)));
                 assert!(model == expected, "{preset} {usage}");
             }
+        }
+    }
+}
+
+/// The scores of a file are sent to the executors, which add them to those of earlier stages.
+#[test]
+fn a_cluster_in_this_process_starts_from_given_scores() {
+    let (room, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (data, more) = (dataset(room.path()), dataset_of(other.path(), "more"));
+    let score = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12) / 1e6 - 0.5;
+    let given = GivenScores {
+        training: (0..1800).map(score).collect(),
+        validation: vec![(0..900).map(score).collect()],
+    };
+    let stages =
+        "[[stage]]\npreset = \"planet\"\nnum_trees = 2\n[[stage]]\npreset = \"lambdamart\"\nnum_trees = 2\n";
+    let set = |preset: &str, settings: &str| {
+        let all: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
+        config::load(Some(preset), None, &all).unwrap()
+    };
+    for plan in [
+        set("planet", "num_trees=3"),
+        set("lambdamart", "num_trees=3"),
+        set("pgbrt", "num_trees=3 workers=2"),
+        set("linear", ""),
+        set("planet", "num_trees=3 runs=2 bagging_fraction=0.5"),
+        TrainingPlan::from_toml(stages).unwrap(),
+    ] {
+        let text = plan.to_toml();
+        let outcome = |on: Option<&Arc<Cluster>>| {
+            let mut request = TrainRequest::new(data.location().clone(), plan.clone())
+                .validate("again", data.location().clone());
+            request.data.push(more.location().clone());
+            request.start_scores = Some(given.clone());
+            request.backend = on.map(|cluster| cluster.clone() as Arc<dyn planetree_train::Backend>);
+            let outcome = train(&request, &mut Silent).unwrap();
+            let log: Vec<String> =
+                outcome.log.iter().map(|entry| format!("{} {:?}", entry.split, entry.value)).collect();
+            (outcome.model, log)
+        };
+        let expected = outcome(None);
+        for usage in ["", "?shares=3"] {
+            let found = outcome(Some(&cluster(usage)));
+            assert!(found.0 == expected.0, "{usage}\n{text}");
+            assert_eq!(found.1, expected.1, "{usage}\n{text}");
         }
     }
 }

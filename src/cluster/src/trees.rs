@@ -22,6 +22,8 @@ pub(crate) struct ClusterGrower {
     /// The parameters of the forest as TOML.
     parameters: String,
     at_most: Option<i32>,
+    /// What features cost the trees that are grown from now on. `None` if they are free.
+    penalties: Option<Arc<[f64]>>,
     was_asked: AtomicBool,
 }
 
@@ -34,6 +36,7 @@ impl ClusterGrower {
             stage,
             parameters: part.parameters.with(LearnerParameters::Forest(forest)).to_toml(),
             at_most: part.at_most,
+            penalties: None,
             was_asked: AtomicBool::new(false),
         }
     }
@@ -53,10 +56,11 @@ impl TreeGrower for ClusterGrower {
     fn grow_batch(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let wanted = trees.len();
         self.was_asked.store(true, Ordering::Relaxed);
-        let parameters = self.parameters.clone();
+        let (parameters, at_most) = (self.parameters.clone(), self.at_most);
+        let penalties = self.penalties.as_ref().map(|penalties| penalties.to_vec());
         let partials = self.stage.session.client.run(&JobCall {
             command: &self.stage.session.command,
-            job: &GrowTrees { trees, workers: self.workers, parameters, at_most: self.at_most },
+            job: &GrowTrees { trees, workers: self.workers, parameters, at_most, penalties },
             snapshot: &self.stage.snapshot(),
             is_first: self.stage.is_first(),
             groups: &self.groups(),
@@ -64,6 +68,11 @@ impl TreeGrower for ClusterGrower {
         })?;
         let GrownTrees(all) = Partial::merge_all(partials)?.ok_or_else(malformed)?;
         if all.len() == wanted { Ok(all) } else { Err(malformed()) }
+    }
+
+    fn set_penalties(&mut self, penalties: Arc<[f64]>) -> Result<()> {
+        self.penalties = Some(penalties);
+        Ok(())
     }
 
     fn batch_size(&self) -> Option<u32> {

@@ -45,7 +45,7 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
 /// A job that counts its requests in its state and returns the count.
 #[derive(Serialize, Deserialize)]
 struct Count {
-    /// The minimum count before this request. A state with a lower count is outdated.
+    /// The number of requests that the state must have counted already. A state with fewer is outdated, and not used.
     from: usize,
 }
 
