@@ -1,13 +1,14 @@
 //! Implements `planetree augment`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, parse_count, split_name};
+use super::columns::ColumnOptions;
+use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
+use super::tables::InputData;
 use clap::{Args, ValueEnum};
-use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::error::Result;
+use planetree_base::size::counted;
 use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_run::augment::{AugmentColumn, AugmentRequest, DocumentSample, ScoringModel, augment};
 use serde_json::json;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 /// Add scores of models as features, or samples of queries as further queries
@@ -21,9 +22,12 @@ use std::time::Instant;
   planetree augment --data train --model mart=mart.parquet --output train-mart
   planetree augment --data train --documents 0.5 --seed 1 --output train-aug50")]
 pub(crate) struct AugmentArguments {
-    /// Dataset: a directory or a URL
+    /// Dataset: a directory or a URL. CSV, Parquet and LETOR files are converted to a temporary dataset first
     #[arg(long, value_name = "DATASET")]
     data: String,
+
+    #[command(flatten)]
+    data_columns: ColumnOptions,
 
     /// Models to score the rows with: files or URLs, optionally with names
     #[arg(long, value_name = "[NAME=]FILE", num_args = 1.., required_unless_present = "documents")]
@@ -45,13 +49,8 @@ pub(crate) struct AugmentArguments {
     #[arg(long, short, value_name = "DATASET")]
     output: String,
 
-    /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    partition_rows: Option<NonZeroUsize>,
-
-    /// Replace an existing dataset
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    dataset: DatasetOutputOptions,
 
     #[command(flatten)]
     json: JsonOptions,
@@ -86,35 +85,36 @@ impl ColumnArgument {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AugmentArguments, quiet: bool) -> Result<()> {
+    InputData::new(&arguments.data_columns, &arguments.store, &arguments.threads, quiet)
+        .run("augment", |input| augment_data(arguments, input, quiet))
+}
+
+fn augment_data(arguments: &AugmentArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let models = arguments.models()?;
     let sample = arguments.documents.map(|share| DocumentSample::new(share, arguments.seed)).transpose()?;
-    let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
-    let output = store.locate(&arguments.output)?;
-    if reader.location().is_same_place(&output) {
-        return Err(Error::usage(
-            format_args!("{output} is both the input and the output"),
-            "name another dataset with --output",
-        ));
-    }
+    let output = store.locate_output(&arguments.output, &[&store.locate(&arguments.data)?])?;
     let request = AugmentRequest {
         output: &output,
-        overwrite: arguments.overwrite,
-        partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
+        overwrite: arguments.dataset.overwrite(),
+        partition_rows: arguments.dataset.partition_rows(),
         models: &models,
         columns: &arguments.columns.iter().map(|column| column.kind()).collect::<Vec<_>>(),
         sample,
     };
+    request.check()?; // before a table is converted, which may take long
+    let reader = DatasetReader::open(&input.dataset(&arguments.data)?)?;
     let (manifest, warnings) = arguments.threads.pool()?.install(|| augment(&reader, &request))?;
     if !quiet {
-        warnings.iter().for_each(|warning| super::message(format_args!("warning: {warning}")));
-        let [rows, queries] = [manifest.rows, manifest.queries].map(shown_count);
-        let features = shown_count(manifest.features.len() as u64);
+        warnings
+            .iter()
+            .for_each(|warning| super::message(format_args!("warning: {}", input.as_given(warning))));
+        let rows = counted(manifest.rows, "row", "rows");
+        let queries = counted(manifest.queries, "query", "queries");
+        let features = counted(manifest.features.len() as u64, "feature", "features");
         let seconds = started.elapsed().as_secs_f64();
-        super::message(format_args!(
-            "{output}: {rows} rows, {queries} queries, {features} features; {seconds:.1} s"
-        ));
+        super::message(format_args!("{output}: {rows}, {queries}, {features}; {seconds:.1} s"));
     }
     if arguments.json.json() {
         super::print(&format!(

@@ -19,6 +19,11 @@ pub(crate) struct BaselineOptions {
     random: bool,
 }
 
+/// Returns the feature of two rankings with the same name, which can be renamed, unlike random orders.
+fn feature_of<'b>(one: &'b Baseline, other: &'b Baseline) -> &'b Baseline {
+    if matches!(one, Baseline::Feature(_)) { one } else { other }
+}
+
 impl BaselineOptions {
     /// Returns the baselines with their names, all of which differ. `seed` is the seed of random orders.
     pub(crate) fn named(&self, seed: u64) -> Result<Vec<(String, Baseline)>> {
@@ -37,7 +42,7 @@ impl BaselineOptions {
                 true => Error::usage(format_args!("--feature {baseline} is given twice"), "pass it once"),
                 false => Error::usage(
                     format_args!("two rankings have the same name: {name}"),
-                    format_args!("choose another name: --feature NAME={baseline}"),
+                    format_args!("choose another name: --feature NAME={}", feature_of(baseline, other)),
                 ),
             });
         }

@@ -1,7 +1,9 @@
 //! Defines the options that say what the columns of a table are.
 
 use clap::{Args, ValueEnum};
-use planetree_data::convert::Unlabelled;
+use planetree_base::error::{Error, Result};
+use planetree_data::convert::{ConvertOptions, Unlabelled};
+use planetree_data::dataset::{Categories, Manifest};
 use planetree_data::ingest::RoleOptions;
 
 /// Columns of a table, for the commands that read one.
@@ -34,9 +36,13 @@ pub(crate) struct ColumnOptions {
     /// Columns to ignore, as names or patterns such as 'raw_*'
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
+}
 
+/// Rows without a label, for the commands that need labels.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UnlabelledOptions {
     /// What to do with rows without a label, such as unjudged documents
-    #[arg(long, value_enum, default_value_t = UnlabelledArgument::Keep)]
+    #[arg(long, alias = "unlabeled", value_enum, default_value_t = UnlabelledArgument::Keep)]
     unlabelled: UnlabelledArgument,
 }
 
@@ -52,23 +58,90 @@ enum UnlabelledArgument {
     Error,
 }
 
+/// Names of the columns of a dataset that are not features, in the order of the options.
+pub(crate) const FIXED_COLUMNS: [&str; 5] = ["query_id", "label", "doc_id", "weight", "position"];
+
+/// Returns a note on categorical features of a new dataset whose values are mostly distinct, such as titles. A model can
+/// memorise them, but they do not help with new data.
+pub(crate) fn note_of_distinct_text(manifest: &Manifest, options: &ConvertOptions) -> Option<String> {
+    /// With fewer rows, values may be distinct by chance.
+    const MIN_ROWS: u64 = 20;
+    // Categories of dropped rows and of other datasets are not those of these rows.
+    if manifest.rows < MIN_ROWS || options.unlabelled == Unlabelled::Drop {
+        return None;
+    }
+    let is_known = |feature: &str| options.categories.iter().any(|known| known.feature == feature);
+    let is_distinct = |column: &&Categories| 2 * column.words.len() as u64 > manifest.rows;
+    let columns = manifest.categories.iter().filter(is_distinct);
+    let names: Vec<&str> =
+        columns.map(|column| column.feature.as_str()).filter(|name| !is_known(name)).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{}: more than half of the rows have different values, which are of little use as categories; to leave out such text, \
+         pass --ignore-columns {}",
+        names.join(", "),
+        names.join(",")
+    ))
+}
+
 impl ColumnOptions {
     /// Returns the roles of the columns.
     pub(crate) fn roles(&self) -> RoleOptions {
+        self.roles_without(&[])
+    }
+
+    /// Returns the roles of the columns, except those that would be given to columns of these names.
+    pub(crate) fn roles_without(&self, names: &[&str]) -> RoleOptions {
+        let kept = |name: &Option<String>| name.clone().filter(|name| !names.contains(&name.as_str()));
         RoleOptions {
-            query: self.query_column.clone(),
-            label: self.label_column.clone(),
-            document: self.doc_column.clone(),
-            weight: self.weight_column.clone(),
-            position: self.position_column.clone(),
+            query: kept(&self.query_column),
+            label: kept(&self.label_column),
+            document: kept(&self.doc_column),
+            weight: kept(&self.weight_column),
+            position: kept(&self.position_column),
             features: self.feature_columns.clone(),
             ignored: self.ignore_columns.clone(),
             ..RoleOptions::default()
         }
     }
 
+    /// Returns the columns that are not features: what a dataset calls each of them, and the name that was given.
+    pub(crate) fn role_names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let names = [
+            &self.query_column,
+            &self.label_column,
+            &self.doc_column,
+            &self.weight_column,
+            &self.position_column,
+        ];
+        let pairs = FIXED_COLUMNS.into_iter().zip(names);
+        pairs.filter_map(|(fixed, name)| name.as_deref().map(|name| (fixed, name)))
+    }
+
+    /// Fails if options are given without a table that they apply to.
+    pub(crate) fn check_data(&self, data: Option<&String>) -> Result<()> {
+        if data.is_some() || self.are_default() {
+            return Ok(());
+        }
+        Err(Error::usage(
+            "options for columns, such as --label-column, apply to --data, which is not given",
+            "remove them; if the predictions have columns with other names, rename those",
+        ))
+    }
+
+    /// Checks whether no option is given.
+    pub(crate) fn are_default(&self) -> bool {
+        self.role_names().next().is_none()
+            && self.feature_columns.is_empty()
+            && self.ignore_columns.is_empty()
+    }
+}
+
+impl UnlabelledOptions {
     /// Returns what happens to rows without a label.
-    pub(crate) fn unlabelled(&self) -> Unlabelled {
+    pub(crate) fn rule(&self) -> Unlabelled {
         match self.unlabelled {
             UnlabelledArgument::Keep => Unlabelled::Keep,
             UnlabelledArgument::Drop => Unlabelled::Drop,
@@ -78,22 +151,7 @@ impl ColumnOptions {
     }
 
     /// Checks whether rows without a label are dropped, labelled or an error.
-    pub(crate) fn changes_unlabelled(&self) -> bool {
+    pub(crate) fn changes_rows(&self) -> bool {
         self.unlabelled != UnlabelledArgument::Keep
-    }
-
-    /// Checks whether no option is given.
-    pub(crate) fn are_default(&self) -> bool {
-        let names = [
-            &self.query_column,
-            &self.label_column,
-            &self.doc_column,
-            &self.weight_column,
-            &self.position_column,
-        ];
-        names.iter().all(|name| name.is_none())
-            && self.feature_columns.is_empty()
-            && self.ignore_columns.is_empty()
-            && !self.changes_unlabelled()
     }
 }

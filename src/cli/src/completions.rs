@@ -3,11 +3,12 @@
 
 use super::parameter_arguments::takes_parameters;
 use clap::builder::{PossibleValuesParser, Resettable};
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, FileOutput, Head, Location, replaces};
 use planetree_metric as metric;
+use planetree_run::pipeline::{SHIPPED, ShippedPipeline};
 use planetree_train::config;
 use std::io::Write;
 
@@ -41,14 +42,26 @@ pub(crate) struct ManArguments {
 /// Prints completions.
 pub(crate) fn completions(arguments: &CompletionsArguments, root: Command) -> Result<()> {
     let mut root = with_values(root);
+    // Bash completes files where no name fits. Zsh would complete no files, and fish no names.
+    if arguments.shell == Shell::Bash {
+        root = root.mut_subcommand("run", |run| {
+            run.mut_arg("pipeline", |argument| argument.value_parser(pipeline_names()))
+        });
+    }
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut root, "planetree", &mut text);
     super::print(&String::from_utf8_lossy(&text))
 }
 
-/// Adds what shells can complete but help does not list: training parameters as options, and the names of presets,
-/// metrics and conventions as values.
+fn pipeline_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(SHIPPED.iter().map(ShippedPipeline::name))
+}
+
+/// Adds what shells can complete but help does not list: training parameters as options and after --set, and the names of
+/// presets, metrics, conventions and pipelines as values.
 fn with_values(mut root: Command) -> Command {
+    root = root
+        .mut_subcommand("run", |run| run.mut_arg("show", |argument| argument.value_parser(pipeline_names())));
     let names: Vec<String> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in names {
         root = root.mut_subcommand(&name, |command| {
@@ -80,8 +93,14 @@ fn with_names(mut command: Command) -> Command {
     command
 }
 
-/// Adds the training parameters as options.
+/// Adds the training parameters as options, and as the beginnings of values of --set.
 fn with_parameters(mut command: Command) -> Command {
+    let names =
+        config::listed_parameters().into_iter().map(|parameter| leaked(format!("{}=", parameter.name)));
+    // With this hint, bash adds no space after the equals sign.
+    command = command.mut_arg("set", |argument| {
+        argument.value_hint(ValueHint::Other).value_parser(PossibleValuesParser::new(names))
+    });
     for parameter in config::listed_parameters() {
         let option = parameter.name.replace('_', "-");
         if command.get_arguments().any(|argument| argument.get_long() == Some(option.as_str())) {

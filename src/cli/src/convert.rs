@@ -1,8 +1,8 @@
 //! Implements `planetree convert`.
 
-use super::columns::ColumnOptions;
+use super::columns::{ColumnOptions, UnlabelledOptions, note_of_distinct_text};
 use super::names::parse_names;
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
+use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions};
 use super::progress::{ByteProgress, CountProgress};
 use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
@@ -12,7 +12,6 @@ use planetree_data::convert::{ConvertOptions, QuerySample, ZeroAsMissing, conver
 use planetree_data::dataset::{Categories, FeatureNames, Manifest};
 use planetree_data::ingest::{Ingest, IngestOptions, InputFormat, RoleOptions, expand};
 use planetree_data::rows::fault::{FAULTS, FaultEntry, Repair};
-use std::num::NonZeroUsize;
 
 /// Convert LETOR text, CSV or Parquet to a dataset
 ///
@@ -40,17 +39,11 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_enum, default_value_t = FormatArgument::Auto)]
     format: FormatArgument,
 
-    /// Rows per output file; a file ends with the first query that reaches this number [default: four row groups of
-    /// 65,536 rows or 8,388,608 values]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    partition_rows: Option<NonZeroUsize>,
+    #[command(flatten)]
+    dataset: DatasetOutputOptions,
 
     #[command(flatten)]
     threads: ThreadOptions,
-
-    /// Replace an existing dataset
-    #[arg(long)]
-    overwrite: bool,
 
     /// Group rows by query, for inputs in which the rows of a query are not adjacent
     #[arg(long)]
@@ -90,6 +83,9 @@ pub(crate) struct ConvertArguments {
 
     #[command(flatten)]
     columns: ColumnOptions,
+
+    #[command(flatten)]
+    unlabelled: UnlabelledOptions,
 
     /// Columns to keep even if they look like the index of a data frame
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -164,8 +160,8 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let store = &arguments.store;
     let mut options = ConvertOptions {
         output: store.locate(&arguments.output)?,
-        overwrite: arguments.overwrite,
-        partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
+        overwrite: arguments.dataset.overwrite(),
+        partition_rows: arguments.dataset.partition_rows(),
         threads: arguments.threads.count(),
         sort_queries: arguments.sort_queries,
         max_errors: arguments.max_errors,
@@ -175,7 +171,7 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             Some(names) if names.is_empty() => ZeroAsMissing::All,
             Some(names) => ZeroAsMissing::Features(names.clone()),
         },
-        unlabelled: arguments.columns.unlabelled(),
+        unlabelled: arguments.unlabelled.rule(),
         memory_limit: arguments.memory_limit,
         categories: match &arguments.categories_from {
             Some(dataset) => Manifest::read(&store.locate(dataset)?)?.categories,
@@ -216,6 +212,9 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let (seconds, rate) = progress.finish();
     if !quiet {
         print_summary(&manifest, &options.output, seconds, rate);
+        // Otherwise, the categories are those of all queries.
+        let note = note_of_distinct_text(&manifest, &options).filter(|_| arguments.query_fraction >= 1.0);
+        note.iter().for_each(|note| super::message(format_args!("note: {note}")));
     }
     if arguments.json.json() {
         let summary = serde_json::json!({
@@ -330,6 +329,11 @@ fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64
             shown_count(manifest.unlabelled)
         ));
     }
+    print_repairs(manifest);
+}
+
+/// Prints how many faults of the input were repaired.
+pub(crate) fn print_repairs(manifest: &Manifest) {
     for repair in &manifest.repairs {
         let repaired = FAULTS.iter().find(|entry| entry.name == repair.kind).map_or("", repair_text);
         super::message(format_args!("note: {} x {}: {repaired}", shown_count(repair.count), repair.kind));

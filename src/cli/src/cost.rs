@@ -1,18 +1,22 @@
 //! Implements `planetree cost`.
 
+use super::columns::ColumnOptions;
 use super::exit_options::{ExitOf, ExitScopeArgument};
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, check_is_not_read, file_name, split_name};
+use super::predict::is_training_data;
+use super::tables::InputData;
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::{counted, shown_count};
 use planetree_data::LabelMap;
 use planetree_data::dataset::DatasetReader;
+use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_metric::{Convention, Metric};
 use planetree_model::cost::CostTable;
 use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
-use planetree_run::cost::{CostPoint, CostRequest, ModelCurves, cost_points, write_points};
+use planetree_run::cost::{CostPoint, CostRequest, ModelCurves, cost_curves, write_points};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -26,18 +30,21 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree cost --model model.parquet --data test --costs costs.csv --output curve.parquet
-  planetree cost --model model.parquet --data test --costs costs.csv --exit-every 100 --exit-percent 0,5,10,20 \\
-      --metrics prec@5,pauc@0-5,auc --output curve.parquet
-  planetree cost --model plain=plain.parquet --model cheap=cheap.parquet --data test --costs costs.csv \\
+  planetree cost --model model.parquet --data test --costs costs.csv --exit-every 100 \\
+      --exit-percent 0,5,10,20 --metrics prec@5,pauc@0-5,auc --output curve.parquet
+  planetree cost --model plain=a.parquet --model cheap=b.parquet --data test --costs costs.csv \\
       --output frontier.parquet")]
 pub(crate) struct CostArguments {
     /// Model: a file or a URL; may be repeated to compare models, such as those of several values of cost_lambda
     #[arg(long, value_name = "[NAME=]FILE", required = true)]
     model: Vec<String>,
 
-    /// Dataset with labels: a directory or a URL
+    /// Dataset with labels: a directory or a URL. CSV, Parquet and LETOR files are converted to a temporary dataset first
     #[arg(long, value_name = "DATASET")]
     data: String,
+
+    #[command(flatten)]
+    columns: ColumnOptions,
 
     /// Costs of features: CSV with the columns feature, cost and, optionally, group (its cost is paid once), or TOML
     #[arg(long, value_name = "FILE")]
@@ -87,25 +94,43 @@ pub(crate) struct CostArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CostArguments, quiet: bool) -> Result<()> {
+    InputData::new(&arguments.columns, &arguments.store, &arguments.threads, quiet)
+        .run("cost", |input| compute_costs(arguments, input, quiet))
+}
+
+fn compute_costs(arguments: &CostArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.store;
     let request = arguments.request()?;
     let names = arguments.names()?;
-    let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
-    let table = CostTable::read(&store.locate(&arguments.costs)?)?;
+    let costs = store.locate(&arguments.costs)?;
+    let table = CostTable::read(&costs)?;
     let output = store.locate(&arguments.output)?;
+    let mut read = input.files(&arguments.data)?;
+    read.push(costs);
+    check_is_not_read(&output, "--output", &read)?;
     TableWriter::check(&output, TableKind::Costs)?; // fails before the work, not after it
+    let reader = DatasetReader::open(&input.dataset(&arguments.data)?)?;
     let pool = arguments.threads.pool()?;
-    let mut curves = Vec::new();
+    let (mut curves, mut trained_here) = (Vec::new(), false);
     for (name, file) in names {
         let file = store.locate(file)?;
         let model = Model::read(&file)?;
-        let points = pool.install(|| cost_points(&reader, &model, &table, &request))?;
-        curves.push(ModelCurves { name, fingerprint: model_fingerprint(&file)?, points });
+        let named = (name, model_fingerprint(&file)?, &model);
+        curves.push(pool.install(|| cost_curves(&reader, named, &table, &request))?);
+        trained_here |= is_training_data(&model, &reader)?;
     }
     write_points(&curves, &request, &reader.fingerprint()?.to_string(), &output)?;
     arguments.json.print(|| text(&curves, &request), || json_of(&curves, &request))?;
     if !quiet {
+        if trained_here {
+            super::message(format_args!("note: {}: {TRAINING_ROWS_NOTE}", arguments.data));
+        }
+        for ModelCurves { name, warning, .. } in &curves {
+            if let Some(warning) = warning {
+                super::message(format_args!("warning: {name}: {}", input.as_given(warning)));
+            }
+        }
         let points = || curves.iter().flat_map(|curves| &curves.points);
         for (index, (name, metric)) in request.metrics.iter().enumerate() {
             if points().all(|point| point.values[index].is_none()) {
@@ -115,8 +140,10 @@ pub(crate) fn run(arguments: &CostArguments, quiet: bool) -> Result<()> {
                 ));
             }
         }
-        let (rows, seconds) = (shown_count(reader.manifest().rows), started.elapsed().as_secs_f64());
-        super::message(format_args!("{output}: {} points of {rows} rows; {seconds:.1} s", points().count()));
+        let rows = counted(reader.manifest().rows, "row", "rows");
+        let points = counted(points().count() as u64, "point", "points");
+        let seconds = started.elapsed().as_secs_f64();
+        super::message(format_args!("{output}: {points} of {rows}; {seconds:.1} s"));
     }
     Ok(())
 }
@@ -144,16 +171,14 @@ impl CostArguments {
 
     fn request(&self) -> Result<CostRequest> {
         let convention: Convention = self.convention.parse()?;
-        let metric = |name: &str| Ok((name.trim().to_owned(), convention.meant(name.parse()?)));
-        let metrics: Vec<(String, Metric)> = self.metrics.split(',').map(metric).collect::<Result<_>>()?;
-        let known = ["model", "exit_percent", "trees", "documents", "cost", "tree_cost"];
-        if let Some((name, _)) = (0..metrics.len()).find_map(|index| {
-            let (name, metric) = &metrics[index];
-            let is_repeated = metrics[..index].iter().any(|(other, same)| other == name || same == metric);
-            (is_repeated || known.contains(&name.as_str())).then_some(&metrics[index])
-        }) {
-            return Err(Error::usage(format_args!("metric {name} is given twice"), "pass each metric once"));
+        let metric = |name: &str| Ok((name.trim().to_owned(), name.parse()?));
+        let written: Vec<(String, Metric)> = self.metrics.split(',').map(metric).collect::<Result<_>>()?;
+        let all: Vec<Metric> = written.iter().map(|(_, metric)| *metric).collect();
+        if let Some((problem, remedy)) = convention.repeated(&all) {
+            return Err(Error::usage(problem, remedy));
         }
+        let metrics: Vec<(String, Metric)> =
+            written.into_iter().map(|(name, metric)| (name, convention.meant(metric))).collect();
         if convention.needs_documents() {
             return Err(Error::usage(
                 format_args!("--convention {convention}: ties=docid is not supported here"),

@@ -1,6 +1,6 @@
 //! Implements `planetree export`.
 
-use super::import::{formats_help, print_notes, unknown_format};
+use super::import::{formats_help, print_notes, unknown_format, with_import_remedy};
 use super::options::StoreOptions;
 use super::verify_export::report_text;
 use clap::Args;
@@ -127,7 +127,8 @@ pub(crate) fn run(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     let mut file = format.output(&output)?;
     let data = store.locate_optional(arguments.data.as_ref())?;
     let data = data.map(|data| DatasetReader::open(&data)).transpose()?;
-    let prepared = arguments.target.prepare(Model::read(&location)?, store)?;
+    let model = Model::read(&location).map_err(|error| with_import_remedy(error, &location))?;
+    let prepared = arguments.target.prepare(model, store)?;
     let name = arguments.name.clone().unwrap_or_else(|| stem(&output));
     let request = ExportRequest { kind: arguments.kind.clone(), opset: arguments.opset, name: name.clone() };
     let exported = format.export(&prepared.model, &request)?;
@@ -176,8 +177,8 @@ fn check(
         if !quiet {
             let rows = report.split_rows + report.whole_rows + report.data_rows;
             super::message(format_args!(
-                "checked on {rows} rows: no mismatch, largest difference {:.1e} ({})",
-                report.largest_difference, report.arithmetic
+                "checked on {rows} rows: no mismatch, largest difference {}",
+                report.difference_text()
             ));
         }
         return Ok(());

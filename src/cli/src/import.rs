@@ -5,15 +5,16 @@ use super::options::StoreOptions;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::counted;
 use planetree_base::storage::Location;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_model::exchange::{self, MODEL_FORMATS, ModelFormat, NameSource};
-use planetree_model::model::Model;
 
 /// Value of `--format` that selects the format by the file's content.
 const AUTO: &str = "auto";
+/// The largest size in bytes of a file that is searched for a model of another program.
+const LARGEST_MODEL: u64 = 1 << 30;
 
 /// Import a model from another program
 ///
@@ -44,7 +45,8 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// Dataset that defines the category codes of the model's training data [default: the categories in the model]
+    /// Dataset that says which features are categorical. Their codes are those of the categories in the file, or of the
+    /// dataset if the file has none [default: the categories in the model]
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
@@ -90,44 +92,17 @@ pub(crate) fn run(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     };
     let mut imported = exchange::import(&file, format, &names)?;
     if let Some(dataset) = &arguments.categories_from {
-        add_categories(&mut imported.model, &store.locate(dataset)?)?;
+        let dataset = store.locate(dataset)?;
+        imported.set_categories(&Manifest::read(&dataset)?.categories, &dataset)?;
     }
     print_notes(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
     imported.model.write(&output)?;
     if !quiet {
         let size = imported.model.size_text();
-        let features = shown_count(imported.model.features.len() as u64);
-        super::message(format_args!("wrote {output}: {size}, {features} features"));
+        let features = counted(imported.model.features.len() as u64, "feature", "features");
+        super::message(format_args!("wrote {output}: {size}, {features}"));
     }
     Ok(())
-}
-
-/// Adds the categories of a dataset's features to the features of a model.
-fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
-    let manifest = Manifest::read(dataset)?;
-    let mut found = 0u32;
-    for column in manifest.categories {
-        let Some(feature) = model.features.iter_mut().find(|feature| feature.name == column.feature) else {
-            continue;
-        };
-        if !feature.words.is_empty() && feature.words != column.words {
-            return Err(Error::place(
-                dataset,
-                format_args!("the model has different categories for {}", feature.name),
-                "remove --categories-from: the file contains the categories of its training data",
-            ));
-        }
-        feature.words = column.words;
-        found += 1;
-    }
-    match found {
-        1.. => Ok(()),
-        0 => Err(Error::place(
-            dataset,
-            "no feature of the model is categorical in this dataset",
-            "remove --categories-from, or pass the dataset that the model was trained on",
-        )),
-    }
 }
 
 /// Prints notes and losses of information. A loss is an error unless `--lossy` is given.
@@ -150,6 +125,24 @@ pub(crate) fn print_notes(
         losses.iter().for_each(|loss| super::message(format_args!("warning: scores differ: {loss}")));
     }
     Ok(())
+}
+
+/// Says how to import a model, if a file that is not a planetree model is one of another program.
+pub(crate) fn with_import_remedy(error: Error, location: &Location) -> Error {
+    let is_small = |size: Option<u64>| size.is_some_and(|size| size <= LARGEST_MODEL);
+    if !location.size().is_ok_and(is_small) {
+        return error;
+    }
+    let Ok(Some(bytes)) = location.read_all() else { return error };
+    match MODEL_FORMATS.iter().find(|format| format.is_likely(&bytes)) {
+        Some(format) => error.map_remedy(|_| {
+            format!(
+                "this looks like {}: import it first: planetree import {location} --output MODEL",
+                format.noun
+            )
+        }),
+        None => error,
+    }
 }
 
 pub(crate) fn unknown_format(name: &str) -> Error {

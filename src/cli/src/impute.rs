@@ -1,9 +1,9 @@
 //! Implements `planetree impute`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
+use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions};
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::{counted, shown_count};
 use planetree_base::storage::Location;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
@@ -12,7 +12,6 @@ use planetree_run::impute::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use std::num::NonZeroUsize;
 
 /// Fill missing values with the predictions of forests
 ///
@@ -25,7 +24,7 @@ use std::num::NonZeroUsize;
 #[command(after_help = "Examples:
   planetree impute --data train --output train-filled
   planetree impute --data test --like train --output test-filled
-  planetree impute --data train --set num_trees=200 --sweeps 5 --filled filled.csv --output train-filled")]
+  planetree impute --data train --set num_trees=200 --sweeps 5 --filled f.csv --output train-filled")]
 pub(crate) struct ImputeArguments {
     /// Dataset: a directory or a URL
     #[arg(long, value_name = "DATASET")]
@@ -55,13 +54,8 @@ pub(crate) struct ImputeArguments {
     #[arg(long, short, value_name = "DATASET")]
     output: String,
 
-    /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    partition_rows: Option<NonZeroUsize>,
-
-    /// Replace an existing dataset
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    dataset: DatasetOutputOptions,
 
     #[command(flatten)]
     json: JsonOptions,
@@ -86,23 +80,17 @@ pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
     let train =
         store.locate_optional(arguments.like.as_ref())?.map(|like| DatasetReader::open(&like)).transpose()?;
-    let output = store.locate(&arguments.output)?;
-    for input in [Some(&reader), train.as_ref()].into_iter().flatten() {
-        if input.location().is_same_place(&output) {
-            return Err(Error::usage(
-                format_args!("{output} is both the input and the output"),
-                "name another dataset with --output",
-            ));
-        }
-    }
+    let inputs: Vec<&Location> =
+        std::iter::once(&reader).chain(&train).map(DatasetReader::location).collect();
+    let output = store.locate_output(&arguments.output, &inputs)?;
     let filled = store.locate_optional(arguments.filled.as_ref())?;
     if let Some(filled) = &filled {
         TableWriter::check(filled, TableKind::Filled)?;
     }
     let request = ImputeRequest {
         output: &output,
-        overwrite: arguments.overwrite,
-        partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
+        overwrite: arguments.dataset.overwrite(),
+        partition_rows: arguments.dataset.partition_rows(),
         sweeps: arguments.sweeps,
         tolerance: arguments.tolerance,
         plan: &plan,
@@ -115,10 +103,13 @@ pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
         if filled == features && change.is_finite() {
             super::message(format_args!(
                 "sweep {sweep}: {}, change {change:.4}",
-                counted(*features as u64, "feature")
+                counted(*features as u64, "feature", "features")
             ));
         } else if filled == features {
-            super::message(format_args!("sweep {sweep}: {}", counted(*features as u64, "feature")));
+            super::message(format_args!(
+                "sweep {sweep}: {}",
+                counted(*features as u64, "feature", "features")
+            ));
         } else {
             tracing::info!("sweep {sweep}: {feature}, {filled} of {features}");
         }
@@ -134,19 +125,14 @@ pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
     arguments.json.print(|| text(&output, &imputed), || object(&output, &imputed))
 }
 
-/// Formats a number of things: "1 sweep", "2 sweeps".
-fn counted(count: u64, thing: &str) -> String {
-    format!("{} {thing}{}", shown_count(count), if count == 1 { "" } else { "s" })
-}
-
 fn text(output: &Location, imputed: &Imputed) -> String {
-    let rows = shown_count(imputed.manifest.rows);
+    let rows = counted(imputed.manifest.rows, "row", "rows");
     let cells: u64 = imputed.features.iter().map(|feature| feature.missing).sum();
     let mut text = format!(
-        "{output}: {rows} rows; {} of {} filled in {}\n",
-        counted(cells, "value"),
-        counted(imputed.features.len() as u64, "feature"),
-        counted(imputed.sweeps.into(), "sweep"),
+        "{output}: {rows}; {} of {} filled in {}\n",
+        counted(cells, "value", "values"),
+        counted(imputed.features.len() as u64, "feature", "features"),
+        counted(imputed.sweeps.into(), "sweep", "sweeps"),
     );
     if imputed.features.is_empty() {
         return text;
@@ -167,7 +153,7 @@ fn text(output: &Location, imputed: &Imputed) -> String {
             "{name:<20} {missing:>10} {present:>10} {:>12} {:>12} {:>12} {r2:>7}",
             number(Some(*mean)),
             number(*filled_mean),
-            number(Some(*error))
+            number(*error)
         );
     }
     text

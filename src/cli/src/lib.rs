@@ -41,7 +41,9 @@ mod select;
 #[cfg(feature = "sql")]
 mod sql;
 mod stats;
+mod tables;
 mod train;
+mod usage;
 mod verify_export;
 
 pub use console::Console;
@@ -60,7 +62,7 @@ use std::sync::Arc;
 /// that these options come last, and smaller than the order of `--help` and `--version`, which is 999.
 const GLOBAL_ORDER: usize = 900;
 
-/// Learning to rank with gradient-boosted trees and random forests
+/// Learning to rank with boosted trees, random forests, linear models and neural nets
 ///
 /// Converts judgments to Parquet datasets, trains models on them, scores and evaluates rankings, and tests whether one
 /// ranking is better than another. Datasets, models, predictions and metrics are Parquet tables.
@@ -132,17 +134,17 @@ pub fn main() -> ExitCode {
 
 /// Runs the program with the given arguments, of which the first is the name of the program. Returns the exit code.
 pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments =
-        parameter_arguments::with_parameters(arguments.into_iter().collect(), &Arguments::command());
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let program = Arguments::command();
+    let words = parameter_arguments::with_parameters(arguments.into_iter().collect(), &program);
+    let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let _ = error.print(); // nowhere left to report a failure
-            return if error.use_stderr() { 2 } else { 0 };
-        }
+        Err(error) => return usage::report(error, &words, &program),
     };
     logging::start(arguments.log, arguments.log_format, arguments.quiet);
     panics::print_only_unguarded();
+    if words.iter().any(|word| word.to_string_lossy().starts_with("--memory-limit")) {
+        planetree_base::process_memory::return_freed_memory();
+    }
     let as_step = arguments.as_step;
     let outcome = panics::guarded(|| {
         planetree_base::storage::interrupt::listen(abort);
@@ -153,7 +155,7 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     });
     let outcome = outcome.unwrap_or_else(|panic| Err(panic.into_error("planetree")));
     if as_step {
-        let usage = pipeline::StepUsage { peak_memory_bytes: stats::peak_memory_bytes() };
+        let usage = pipeline::StepUsage { peak_memory_bytes: planetree_base::process_memory::peak_bytes() };
         // The mark of the line is a control character, so it is printed as it is. A closed stream is not an error.
         let _ = writeln!(std::io::stderr(), "{}", pipeline::usage_line(&usage));
     }
@@ -170,20 +172,11 @@ pub fn main_with(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// arguments do not include the name of the program.
 pub fn run_inside(arguments: &[String], console: Arc<dyn Console>) -> Result<()> {
     let words = std::iter::once("planetree").chain(arguments.iter().map(String::as_str)).map(OsString::from);
-    let words = parameter_arguments::with_parameters(words.collect(), &Arguments::command());
-    let arguments = Arguments::try_parse_from(words).map_err(|error| usage_error(&error))?;
+    let program = Arguments::command();
+    let words = parameter_arguments::with_parameters(words.collect(), &program);
+    let arguments = Arguments::try_parse_from(&words)
+        .map_err(|error| usage::as_error(&usage::with_tip(error, &words, &program)))?;
     console::with(console, || run_command(arguments))
-}
-
-/// Turns an error of the command-line parser into a user error. Its first paragraph is the problem, and a tip is the
-/// remedy.
-fn usage_error(error: &clap::Error) -> Error {
-    let text = error.render().to_string();
-    let mut paragraphs = text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
-    let problem = paragraphs.next().unwrap_or_default();
-    let remedy = paragraphs.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
-    let problem = problem.strip_prefix("error: ").unwrap_or(&problem).to_owned();
-    Error::usage(problem, remedy.unwrap_or_else(|| "`planetree COMMAND --help` lists the options".to_owned()))
 }
 
 fn run_command(arguments: Arguments) -> Result<()> {

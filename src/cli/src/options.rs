@@ -5,8 +5,9 @@ use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_size;
 use planetree_base::storage::{Access, Location, border};
+use planetree_base::threads::thread_pool;
 use planetree_train::config::{self, Choice, TrainingPlan};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
@@ -44,9 +45,31 @@ impl StoreOptions {
         text.map(|text| self.locate(text)).transpose()
     }
 
-    /// Parses the values of an option that may be repeated.
-    pub(crate) fn locate_all(&self, texts: &[String]) -> Result<Vec<Location>> {
-        texts.iter().map(|text| self.locate(text)).collect()
+    /// Parses the location of a dataset to write. Fails if it is one of the datasets that are read.
+    pub(crate) fn locate_output(&self, output: &str, inputs: &[&Location]) -> Result<Location> {
+        let output = self.locate(output)?;
+        match inputs.iter().any(|input| input.is_same_place(&output)) {
+            false => Ok(output),
+            true => Err(Error::usage(
+                format_args!("{output} is both the input and the output"),
+                "name another dataset with --output",
+            )),
+        }
+    }
+}
+
+/// Fails if a file to write, which `option` names, is one of those that are read.
+pub(crate) fn check_is_not_read<'l>(
+    output: &Location,
+    option: &str,
+    read: impl IntoIterator<Item = &'l Location>,
+) -> Result<()> {
+    match read.into_iter().any(|input| input.is_same_place(output)) {
+        false => Ok(()),
+        true => Err(Error::usage(
+            format_args!("{output} is both an input and the output"),
+            format_args!("name another file with {option}"),
+        )),
     }
 }
 
@@ -82,6 +105,31 @@ pub(crate) fn parse_repetitions(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(count).ok_or_else(|| "must be at least 1".to_owned())
 }
 
+/// How a dataset is written.
+#[derive(Debug, Args)]
+pub(crate) struct DatasetOutputOptions {
+    /// Rows per output file; a file ends with the first query that reaches this number [default: four row groups of
+    /// 65,536 rows or 8,388,608 values]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    partition_rows: Option<NonZeroUsize>,
+
+    /// Replace an existing dataset
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl DatasetOutputOptions {
+    /// Returns the rows per file that the user passed.
+    pub(crate) fn partition_rows(&self) -> Option<usize> {
+        self.partition_rows.map(NonZeroUsize::get)
+    }
+
+    /// Returns whether an existing dataset may be replaced.
+    pub(crate) fn overwrite(&self) -> bool {
+        self.overwrite
+    }
+}
+
 /// Number of threads.
 #[derive(Debug, Args)]
 pub(crate) struct ThreadOptions {
@@ -103,14 +151,14 @@ impl ThreadOptions {
 
     /// Starts a thread pool.
     pub(crate) fn pool(&self) -> Result<ThreadPool> {
-        ThreadPoolBuilder::new().num_threads(self.requested()).build().map_err(|error| cannot_start(&error))
+        thread_pool(self.requested())
     }
 
     /// Starts the thread pool of the whole process.
     #[cfg(feature = "cluster")]
     pub(crate) fn start_global_pool(&self) -> Result<()> {
-        let builder = ThreadPoolBuilder::new().num_threads(self.requested());
-        builder.build_global().map_err(|error| cannot_start(&error))
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(self.requested());
+        builder.build_global().map_err(Error::threads)
     }
 }
 
@@ -128,10 +176,6 @@ pub(crate) fn check_memory(limit: Option<u64>, least: u64) -> Result<()> {
 /// Returns the number of cores that this process may use.
 pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-}
-
-fn cannot_start(error: &rayon::ThreadPoolBuildError) -> Error {
-    Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
 }
 
 /// Output in a format for other programs.

@@ -1,4 +1,5 @@
-//! Accepts every training parameter as an option: `--learning-rate 0.1` means `--set learning_rate=0.1`.
+//! Accepts every training parameter as an option: `--learning-rate 0.1` means `--set learning_rate=0.1`. Options of RankLib
+//! begin with a single dash: `-tree 1000` is a parameter, too, so that it is answered like those of other tools.
 
 use planetree_train::config;
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ pub(crate) fn with_parameters(arguments: Vec<OsString>, program: &clap::Command)
             changed.extend(rest);
             break;
         }
-        let written = argument.to_str().and_then(|text| text.strip_prefix("--")).unwrap_or_default();
+        let written = argument.to_str().and_then(option_name).unwrap_or_default();
         let (name, value) = match written.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (written, None),
@@ -60,6 +61,14 @@ pub(crate) fn with_parameters(arguments: Vec<OsString>, program: &clap::Command)
     changed
 }
 
+/// Returns an option without its dashes. A single dash needs several letters, because `-o` is a short option, and a
+/// number is a value.
+fn option_name(argument: &str) -> Option<&str> {
+    let is_word = |name: &&str| name.len() > 1 && name.starts_with(char::is_alphabetic);
+    let single = || argument.strip_prefix('-').filter(is_word);
+    argument.strip_prefix("--").or_else(single)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +90,14 @@ mod tests {
         assert_eq!(
             changed("planetree -q cv --data d --max-depth 3"),
             "planetree -q cv --data d --set max_depth=3"
+        );
+    }
+
+    #[test]
+    fn options_of_ranklib_have_one_dash() {
+        assert_eq!(
+            changed("planetree train --data d -tree 10 -metric2t NDCG@10 -om"),
+            "planetree train --data d --set tree=10 --set metric2t=NDCG@10 -om"
         );
     }
 

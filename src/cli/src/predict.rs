@@ -1,17 +1,23 @@
 //! Implements `planetree predict`.
 
+use super::columns::ColumnOptions;
 use super::execution::ExecutionOptions;
 use super::exit_options::{ExitOf, ExitScopeArgument};
+use super::import::with_import_remedy;
+use super::options::check_is_not_read;
 use super::predict_batch::{self, print_scores};
 use super::progress::CountProgress;
-use super::stats::{StatsOptions, check_stats, peak_memory_bytes, write_stats};
+use super::stats::{StatsOptions, check_stats, write_stats};
+use super::tables::InputData;
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::process_memory;
+use planetree_base::size::counted;
 use planetree_base::storage::{Head, Location, SCORES_FORMATS, TextOutput, replaces};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
-use planetree_model::model::Model;
+use planetree_data::table::{TableKind, TableReader};
+use planetree_model::model::{CHECKPOINT, Model};
 use planetree_model::predict::{
     EarlyExit, GroupPredictor, PredictReport, PredictedGroup, PredictionsTable, part_columns, predict_with,
     predict_with_exits, ranks,
@@ -31,22 +37,28 @@ use std::time::Instant;
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
   planetree predict --model model.parquet --data test --output predictions.csv.gz
+  planetree predict --model model.parquet --data candidates.csv --query-column session --scores -
   planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
-  planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050
+  planetree predict --model model.parquet --data s3://datasets/test \\
+      --output p.parquet --cluster df://10.0.0.1:50050
   service | planetree predict --model model.parquet --batch | service")]
 pub(crate) struct PredictArguments {
     /// Model: a file or a URL
     #[arg(long, value_name = "FILE")]
     model: String,
 
-    /// Dataset: a directory or a URL
+    /// Dataset: a directory or a URL. CSV, Parquet and LETOR files are converted to a temporary
+    /// dataset first
     #[arg(long, value_name = "DATASET", required_unless_present = "batch")]
     data: Option<String>,
+
+    #[command(flatten)]
+    columns: ColumnOptions,
 
     /// Score queries as they arrive on standard input, in LETOR text (LABEL qid:ID INDEX:VALUE ..., where the label may be
     /// left out), and print one score per line. A query ends at an empty line or at a line with another query id; its
     /// scores are printed at once
-    #[arg(long, conflicts_with_all = ["data", "output", "scores", "stats", "parts", "cluster", "start_scores", "exit_every"])]
+    #[arg(long, conflicts_with_all = ["data", "output", "scores", "stats", "parts", "cluster", "start_scores", "exit_every", "ColumnOptions"])]
     batch: bool,
 
     /// Index of the first feature in the text of --batch
@@ -101,28 +113,23 @@ pub(crate) struct PredictArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
+    InputData::of_execution(&arguments.columns, &arguments.execution, quiet)
+        .run("predict", |input| predict_data(arguments, input, quiet))
+}
+
+fn predict_data(arguments: &PredictArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.execution.store;
     let threads = arguments.execution.threads.requested();
-    let cluster = arguments.execution.cluster(threads)?;
     let model_file = store.locate(&arguments.model)?;
-    let model = Model::read_unfinished(&model_file)?;
+    let model = read_model(&model_file, quiet)?;
     arguments.check_start_scores(&model)?;
     let model = model.without_start_scores();
     if arguments.batch {
         return score_input(&model, arguments.index_base, quiet);
     }
     let data = arguments.data.as_deref().unwrap_or_default(); // required without --batch
-    let reader = DatasetReader::open(&store.locate(data)?)?;
-    let outputs = [&arguments.output, &arguments.scores, &arguments.stats.stats].map(|text| text.as_deref());
-    if let Some(repeated) =
-        (1..3).find(|index| outputs[*index].is_some() && outputs[..*index].contains(&outputs[*index]))
-    {
-        return Err(Error::usage(
-            format_args!("two outputs use the same file: {}", outputs[repeated].unwrap_or_default()),
-            "use a separate file for each of the predictions, scores and stats",
-        ));
-    }
+    arguments.check_outputs(input, data)?;
     let parts = if arguments.parts { part_columns(&model) } else { Vec::new() };
     let output = store.locate_optional(arguments.output.as_ref())?;
     let mut table = output.map(|file| PredictionsTable::with_parts(&file, &parts)).transpose()?;
@@ -133,7 +140,12 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     };
     let stats = store.locate_optional(arguments.stats.stats.as_ref())?;
     stats.as_ref().map_or(Ok(()), check_stats)?;
-    let mut start_scores = StartScores::read(arguments, &reader)?;
+    // A table is converted when the outputs are known to be right.
+    let reader = DatasetReader::open(&input.dataset(data)?)?;
+    tracing::info!("model: {model_file}, {}", model.size_text());
+    tracing::info!("data: {data}, {}", counted(reader.manifest().rows, "row", "rows"));
+    let cluster = arguments.execution.cluster(threads)?;
+    let mut start_scores = StartScoreOptions::read(arguments, &reader)?;
     let mut progress = CountProgress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
     let mut sink = |mut group: PredictedGroup| {
         progress.step(group.scores.len() as u64);
@@ -177,7 +189,7 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "rows": report.rows,
             "trees": model.trees().count(),
             "thread_count": report.threads,
-            "peak_memory_bytes": peak_memory_bytes(),
+            "peak_memory_bytes": process_memory::peak_bytes(),
         });
         if let Some(evaluated) = evaluated {
             statistics["evaluated_trees"] = json!(evaluated);
@@ -192,10 +204,10 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             super::message(format_args!("note: {data}: {TRAINING_ROWS_NOTE}"));
         }
         if let Some(warning) = &report.warning {
-            super::message(format_args!("warning: {warning}"));
+            super::message(format_args!("warning: {}", input.as_given(warning)));
         }
-        let (rows, size) = (shown_count(report.rows), model.size_text());
-        super::message(format_args!("{rows} rows scored with {size} in {total:.2} s"));
+        let (rows, size) = (counted(report.rows, "row", "rows"), model.size_text());
+        super::message(format_args!("{rows} scored with {size} in {total:.2} s"));
         if let Some(evaluated) = evaluated {
             let all = (report.rows * model.trees().count() as u64).max(1);
             let percent = 100.0 * evaluated as f64 / all as f64;
@@ -203,6 +215,20 @@ pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a model, even if it was trained from start scores, or is the checkpoint of a training that has not ended.
+fn read_model(location: &Location, quiet: bool) -> Result<Model> {
+    let table = TableReader::open(location, TableKind::Model);
+    let table = table.map_err(|error| with_import_remedy(error, location))?;
+    let model = Model::from_table(&table)?;
+    if table.metadata(CHECKPOINT).is_some() && !quiet {
+        super::message(format_args!(
+            "note: {location} is the checkpoint of a training that has not ended: {} so far",
+            model.size_text()
+        ));
+    }
+    Ok(model)
 }
 
 /// Scores the queries on standard input.
@@ -221,6 +247,30 @@ impl PredictArguments {
     fn exits(&self) -> Option<EarlyExit> {
         let (every, percent) = self.exit_every.zip(self.exit_percent)?;
         Some(EarlyExit { every, percent, scope: self.exit_scope.scope(), share: self.exit_of.share() })
+    }
+
+    /// Fails if two outputs use the same file, or if an output would replace an input.
+    fn check_outputs(&self, input: &InputData<'_>, data: &str) -> Result<()> {
+        let store = &self.execution.store;
+        let mut read = input.files(data)?;
+        read.extend(store.locate_optional(self.start_scores.as_ref())?);
+        let outputs =
+            [("--output", &self.output), ("--scores", &self.scores), ("--stats", &self.stats.stats)];
+        let mut files: Vec<&String> = Vec::new();
+        for (option, file) in outputs {
+            let Some(file) = file else { continue };
+            if files.contains(&file) {
+                return Err(Error::usage(
+                    format_args!("two outputs use the same file: {file}"),
+                    "use a separate file for each of the predictions, scores and stats",
+                ));
+            }
+            if file != "-" {
+                check_is_not_read(&store.locate(file)?, option, &read)?;
+            }
+            files.push(file);
+        }
+        Ok(())
     }
 
     /// Returns an error if the value of the model would be taken for a score, or start scores would be added twice.
@@ -244,18 +294,18 @@ impl PredictArguments {
 }
 
 /// Start scores that are added to the values of a model, row by row.
-struct StartScores {
+struct StartScoreOptions {
     scores: Option<Vec<f64>>,
     /// Number of rows so far.
     rows: usize,
 }
 
-impl StartScores {
+impl StartScoreOptions {
     fn read(arguments: &PredictArguments, reader: &DatasetReader) -> Result<Self> {
         let table = arguments.execution.store.locate_optional(arguments.start_scores.as_ref())?;
         let scores =
             table.map(|table| read_start_scores(&table, std::slice::from_ref(reader))).transpose()?;
-        Ok(StartScores { scores, rows: 0 })
+        Ok(StartScoreOptions { scores, rows: 0 })
     }
 
     /// Adds the start scores of the next rows.
@@ -268,7 +318,7 @@ impl StartScores {
 }
 
 /// Checks whether a model was trained on a dataset.
-fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
+pub(crate) fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
     let fingerprint = reader.fingerprint()?;
     Ok(model.trained_on().any(|training_data| training_data == fingerprint))
 }
@@ -336,7 +386,6 @@ mod tests {
     use arrow::array::{Float64Array, Int32Array};
     use clap::Parser;
     use planetree_data::dataset::DatasetReader;
-    use planetree_data::table::{TableKind, TableReader};
     use planetree_model::model::{
         Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble,
     };
@@ -367,7 +416,7 @@ mod tests {
         let features = ["f1", "f2"].map(ModelFeature::new).to_vec();
         let part = |trees| {
             let (combine, base_score, base_feature) = (Combine::Sum, 0.0, None);
-            Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })
+            Part::trees(TreeEnsemble::new(combine, base_score, base_feature, trees))
         };
         Model {
             intercept: 0.0,

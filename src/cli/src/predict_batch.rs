@@ -5,7 +5,7 @@
 //! lines are decoded as `planetree convert` does it, so scores are those of `predict --scores` on the converted rows.
 
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::counted;
 use planetree_data::ingest::decode::letor::LetorDecoder;
 use planetree_data::ingest::decode::{Decoder, Lines};
 use planetree_data::rows::fault::Fault;
@@ -19,6 +19,8 @@ use std::time::Instant;
 
 /// Name of the input in messages.
 const INPUT: &str = "standard input";
+/// The byte order mark of UTF-8, which some programs write before the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Maximum length of a line, in bytes.
 const MAX_LINE: u64 = 16 << 20;
 /// Maximum number of features in a line, as in `planetree convert`, unless the model has more.
@@ -57,9 +59,9 @@ impl BatchReport {
     /// Returns a sentence for the user.
     pub(crate) fn summary(&self) -> String {
         format!(
-            "{} documents of {} queries scored, each query in {:.0} µs (median), {:.0} µs (99 %)",
-            shown_count(self.rows),
-            shown_count(self.queries),
+            "{} of {} scored, each query in {:.0} µs (median), {:.0} µs (99 %)",
+            counted(self.rows, "document", "documents"),
+            counted(self.queries, "query", "queries"),
             self.latency(0.5),
             self.latency(0.99)
         )
@@ -82,6 +84,9 @@ pub(crate) fn score_input(
         let read = (&mut input).take(MAX_LINE + 1).read_until(b'\n', &mut line);
         let count = read.map_err(|error| Error::io(INPUT, "read", error))?;
         number += 1;
+        if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         if count as u64 > MAX_LINE {
             return Err(queries.fault(
                 number,
@@ -232,8 +237,11 @@ fn line_error(fault: Fault) -> Error {
     error
 }
 
-/// Returns the query id of a line: its first or second word.
+/// Returns the query id of a line: its first or second word. A comment has none.
 fn query_of(line: &[u8]) -> Option<&[u8]> {
+    if line.trim_ascii_start().starts_with(b"#") {
+        return None;
+    }
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     words.by_ref().take(2).find_map(|word| word.strip_prefix(b"qid:"))
 }

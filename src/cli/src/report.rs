@@ -3,7 +3,7 @@
 use super::options::{StoreOptions, ThreadOptions, split_name};
 use clap::Args;
 use planetree_base::error::Result;
-use planetree_base::size::shown_size;
+use planetree_base::size::{counted, shown_size};
 use planetree_metric::{Convention, Metric};
 use planetree_report::{ReportRequest, RunSource, write_report};
 use std::time::Instant;
@@ -39,6 +39,11 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
+    /// Labels that replace those of the rankings, such as 0,1,2=0;3,4=1 [default: the map of the runs' metrics tables if they
+    /// agree, else none]
+    #[arg(long, value_name = "OLD,...=NEW;...")]
+    label_map: Option<String>,
+
     /// Heading [default: name of the pipeline or directory]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -47,7 +52,8 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "TEXT")]
     date: Option<String>,
 
-    /// Table with texts of queries, titles and links of documents, and segments: Parquet or CSV with query_id, doc_id or both; repeatable
+    /// Table with texts of queries, titles and links of documents, and segments: Parquet or CSV with query_id, doc_id or
+    /// both; repeatable
     #[arg(long, value_name = "FILE")]
     display: Vec<String>,
 
@@ -78,6 +84,7 @@ pub(crate) fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Re
         runs: arguments.runs.iter().map(source).collect::<Result<_>>()?,
         metric: arguments.metric.parse::<Metric>()?,
         convention: arguments.convention.as_deref().map(str::parse::<Convention>).transpose()?,
+        label_map: arguments.label_map.as_deref().map(str::parse).transpose()?,
         title: arguments.title.clone(),
         date: arguments.date.clone(),
         display: arguments.display.iter().map(|path| arguments.store.locate(path)).collect::<Result<_>>()?,
@@ -88,12 +95,11 @@ pub(crate) fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Re
     };
     let written = write_report(&request, &output)?;
     if !quiet {
-        let rankings = if written.systems == 1 { "ranking" } else { "rankings" };
-        let models = if written.models == 1 { "model" } else { "models" };
+        written.notes.iter().for_each(|note| super::message(format_args!("note: {note}")));
         super::message(format_args!(
-            "{output}: {} {rankings} and {} {models} in {}; {:.1} s",
-            written.systems,
-            written.models,
+            "{output}: {} and {} in {}; {:.1} s",
+            counted(written.systems as u64, "ranking", "rankings"),
+            counted(written.models as u64, "model", "models"),
             shown_size(written.bytes as u64),
             started.elapsed().as_secs_f64()
         ));

@@ -152,9 +152,13 @@ fn shown_steps(count: usize) -> String {
 
 /// Returns the names and descriptions of the pipelines that the program contains.
 fn list() -> Result<String> {
+    let (papers, others): (Vec<_>, Vec<_>) = SHIPPED.iter().partition(|pipeline| pipeline.is_of_paper());
     let mut text = String::new();
-    for pipeline in SHIPPED {
-        let _ = writeln!(text, "{:<24} {}", pipeline.name(), pipeline.description()?); // writing to a String cannot fail
+    for (heading, pipelines) in [("", others), ("\nresults of papers (docs/papers.md)\n", papers)] {
+        text.push_str(heading);
+        for pipeline in pipelines {
+            let _ = writeln!(text, "{:<24} {}", pipeline.name(), pipeline.description()?); // writing to a String cannot fail
+        }
     }
     Ok(text)
 }
@@ -291,8 +295,12 @@ impl RunObserver for RunConsole {
     }
 
     fn message(&self, step: &str, line: &str) {
-        let is_permanent = ["warning", "note"].iter().any(|word| line.starts_with(word));
-        if !self.live || is_permanent {
+        let level = ["warning: ", "note: ", "error: "].into_iter().find(|level| line.starts_with(level));
+        if let Some(level) = level {
+            // The level comes first, as in all other messages.
+            return self.print_line(format_args!("{level}{step} | {}", &line[level.len()..]));
+        }
+        if !self.live {
             return self.print_line(format_args!("{step} | {line}"));
         }
         if !self.quiet {
@@ -314,8 +322,9 @@ impl RunObserver for RunConsole {
         self.print_output(printed);
     }
 
-    fn failed(&self, step: &str) {
+    fn failed(&self, step: &str, printed: Option<&[u8]>) {
         self.print_line(format_args!("{step}: failed"));
+        self.print_output(printed);
     }
 
     fn note(&self, text: &str) {

@@ -3,7 +3,7 @@
 use super::progress::ByteProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::{shown_count, shown_size};
+use planetree_base::size::{counted, shown_size};
 use planetree_data::sample::{SampleOptions, SampleShape, sample};
 use std::path::PathBuf;
 
@@ -77,10 +77,10 @@ pub(crate) fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
     if !quiet {
         for part in parts {
             super::message(format_args!(
-                "{}: {} rows, {} queries, {}",
+                "{}: {}, {}, {}",
                 part.path.display(),
-                shown_count(part.rows),
-                shown_count(part.queries),
+                counted(part.rows, "row", "rows"),
+                counted(part.queries, "query", "queries"),
                 shown_size(part.bytes)
             ));
         }

@@ -1,14 +1,13 @@
 //! Implements `planetree select`.
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_count};
+use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions};
 use super::progress::CountProgress;
 use clap::Args;
 use planetree_base::error::Result;
-use planetree_base::size::shown_count;
+use planetree_base::size::counted;
 use planetree_data::dataset::DatasetReader;
 use planetree_run::select::{SelectRequest, SelectedDataset, Selection, forest_parameters, select};
 use serde_json::json;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 /// Select the rows of a dataset that resemble those of another one
@@ -57,13 +56,8 @@ pub(crate) struct SelectArguments {
     #[arg(long, short, value_name = "DIR")]
     output: String,
 
-    /// Rows per output file; a file ends with the first query that reaches this number
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    partition_rows: Option<NonZeroUsize>,
-
-    /// Replace existing datasets
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    dataset: DatasetOutputOptions,
 
     #[command(flatten)]
     json: JsonOptions,
@@ -85,8 +79,8 @@ pub(crate) fn run(arguments: &SelectArguments, quiet: bool) -> Result<()> {
     let output = store.locate(&arguments.output)?;
     let request = SelectRequest {
         output: &output,
-        overwrite: arguments.overwrite,
-        partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
+        overwrite: arguments.dataset.overwrite(),
+        partition_rows: arguments.dataset.partition_rows(),
         shares: &arguments.share,
         as_weights: arguments.as_weights,
         folds: arguments.folds as usize,
@@ -103,10 +97,10 @@ pub(crate) fn run(arguments: &SelectArguments, quiet: bool) -> Result<()> {
         for dataset in &selection.datasets {
             let least = dataset.least.map_or(String::new(), |least| format!(", likeness from {least:.4}"));
             super::message(format_args!(
-                "{}: {} rows, {} queries{least}",
+                "{}: {}, {}{least}",
                 output.join(&dataset.name),
-                shown_count(dataset.rows),
-                shown_count(dataset.queries),
+                counted(dataset.rows, "row", "rows"),
+                counted(dataset.queries, "query", "queries"),
             ));
         }
         super::message(format_args!(

@@ -4,11 +4,11 @@ use super::execution::ExecutionOptions;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::parse_size;
+use planetree_base::size::{counted, parse_size};
 use planetree_base::storage::Location;
 use planetree_sql::{
     Destination, MIN_MEMORY, Printer, ReplacePolicy, ResultFormat, Roots, Session, SessionOptions, Shell,
-    SqlCluster, StatementSummary,
+    SqlCluster, StatementSummary, is_shell_command,
 };
 use std::io::{IsTerminal, Read};
 
@@ -22,12 +22,14 @@ use std::io::{IsTerminal, Read};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree sql -c \"SELECT * FROM 'predictions.parquet' LIMIT 5\"
-  planetree sql -c \"SELECT query_id, ndcg(label, score, 10) FROM 'predictions.parquet' GROUP BY query_id\"
+  planetree sql -c \"SELECT query_id, ndcg(label, score, 10) FROM 'p.parquet' GROUP BY query_id\"
   planetree sql -c \"SELECT feature, sum(gain) FROM 'model.parquet' GROUP BY feature\" --format csv
-  planetree sql -c \"COPY (SELECT query_id, doc_id, score FROM score('model.parquet', 'test')) TO 'out/scores.csv'\" --allow-write out
-  planetree sql --table a=s3://runs/a.parquet --table b=b.parquet -f compare.sql -o differences.parquet
+  planetree sql --allow-write out \\
+      -c \"COPY (SELECT query_id, doc_id, score FROM score('m.parquet', 'test')) TO 'out/s.csv'\"
+  planetree sql --table a=s3://runs/a.parquet --table b=b.parquet -f compare.sql -o both.parquet
   planetree sql runs/2026-11-17
-  planetree sql -c \"SELECT count(*) FROM 's3://bucket/train'\" --allow-path s3://bucket --cluster df://10.0.0.1:50050
+  planetree sql -c \"SELECT count(*) FROM 's3://bucket/train'\" \\
+      --allow-path s3://bucket --cluster df://10.0.0.1:50050
   echo 'SELECT 1' | planetree sql --format json
 
 SQL reads only below the current directory, the run directory, --allow-path and --allow-write. COPY writes only
@@ -119,7 +121,8 @@ pub(crate) fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
     let format = format.unwrap_or(ResultFormat::Table);
     let mut printer = Printer { format, destination, results: 0, headers: true };
     for text in &texts {
-        session.run(text, &mut printer, &mut |done| arguments.print_statement(done, quiet))?;
+        let ran = session.run(text, &mut printer, &mut |done| arguments.print_statement(done, quiet));
+        ran.map_err(|error| explain_shell_commands(error, text))?;
     }
     printer.destination.commit()
 }
@@ -149,6 +152,9 @@ impl SqlArguments {
         super::options::check_memory(self.memory_limit, MIN_MEMORY)?;
         let store = &self.execution.store;
         let run = store.locate_optional(self.run.as_ref())?;
+        if let (Some(text), Some(run)) = (&self.run, &run) {
+            refuse_query_as_run(text, run)?;
+        }
         // Only a directory makes everything below it readable. A single file does not.
         let run_root = match &run {
             Some(Location::Local(path)) if !path.is_dir() => None,
@@ -160,6 +166,7 @@ impl SqlArguments {
         let options = SessionOptions {
             threads,
             memory_limit: self.memory_limit.unwrap_or_else(half_of_memory),
+            owns_process: true,
             roots: Roots::new(readable, writable, store.access())?,
             replace: self.replace(),
             cluster: self.sql_cluster(threads)?,
@@ -193,13 +200,65 @@ impl SqlArguments {
     }
 
     fn print_statement(&self, done: &StatementSummary, quiet: bool) {
+        let rows = counted(done.rows, "row", "rows");
         if let Some(file) = done.written.as_ref().filter(|_| !quiet) {
-            super::message(format_args!("{file}: {} rows", done.rows));
+            super::message(format_args!("{file}: {rows}"));
         }
         if self.timing {
-            super::message(format_args!("{} rows in {:.3} s", done.rows, done.seconds));
+            super::message(format_args!("{rows} in {:.3} s", done.seconds));
         }
     }
+}
+
+/// Says that commands of the shell are not SQL, if one is the cause of a syntax error.
+fn explain_shell_commands(error: Error, text: &str) -> Error {
+    let said = error.to_string();
+    let number = said.strip_prefix("line ").and_then(|rest| rest.split(',').next()?.parse::<usize>().ok());
+    let Some(number) = number.filter(|_| said.contains("syntax error")) else { return error };
+    // Words such as help may be names, except where the error is. No line of SQL is like a command with a dot, after which
+    // the parser may read on.
+    let is_cause = |(index, line): &(usize, &str)| {
+        (index + 1 == number || line.starts_with('.')) && is_shell_command(line)
+    };
+    let mut lines = text.lines().map(str::trim).take(number).enumerate();
+    match lines.find(is_cause) {
+        Some((_, line)) => error.map_remedy(|_| {
+            format!("{line} is a command of the interactive shell; {}", in_place_of_command(line))
+        }),
+        None => error,
+    }
+}
+
+/// Says what takes the place of a command of the shell in files and pipes.
+fn in_place_of_command(line: &str) -> &'static str {
+    let name = line.split([' ', ';']).next().unwrap_or_default();
+    match name.trim_start_matches(['.', '\\']).to_ascii_lowercase().as_str() {
+        "exit" | "quit" | "q" => "remove it: files and pipes end by themselves",
+        "tables" | "dt" => "in files and pipes write SHOW TABLES",
+        "d" | "schema" | "describe" => "in files and pipes write DESCRIBE and a table",
+        "functions" | "df" => "in files and pipes write SHOW FUNCTIONS",
+        "timer" | "timing" => "in files and pipes use the option --timing",
+        "read" | "i" => "in files and pipes use the option -f FILE",
+        "output" | "o" => "in files and pipes use the option --output FILE",
+        "help" | "h" | "?" => "planetree sql --help lists the options",
+        _ => "in files and pipes use options such as --format csv",
+    }
+}
+
+/// Fails if the text in the place of the run directory is a query.
+fn refuse_query_as_run(text: &str, run: &Location) -> Result<()> {
+    const STARTS: [&str; 10] =
+        ["SELECT", "WITH", "FROM", "DESCRIBE", "SUMMARIZE", "SHOW", "EXPLAIN", "COPY", "CREATE", "VALUES"];
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let is_query = STARTS.iter().any(|start| start.eq_ignore_ascii_case(first)) && words.next().is_some();
+    if !is_query || matches!(run, Location::Local(path) if path.exists()) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        format_args!("{text}: expected a run directory, found a query"),
+        format_args!("pass it with -c: planetree sql -c {text:?}"),
+    ))
 }
 
 fn read_stdin() -> Result<String> {

@@ -36,22 +36,3 @@ fn is_stats(head: &Head) -> bool {
     let keys = ["thread_count", "total_s", "peak_memory_bytes"];
     stats.is_ok_and(|stats| keys.iter().all(|key| stats.contains_key(*key)))
 }
-
-/// Returns the peak memory of this process in bytes, or `None` on systems without `/proc`.
-pub(crate) fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn peak_memory_is_more_than_a_mebibyte() {
-        assert!(peak_memory_bytes().is_some_and(|bytes| bytes > 1 << 20));
-    }
-}

@@ -1,7 +1,7 @@
 //! Implements `planetree verify-export`.
 
 use super::export::{TargetOptions, exportable};
-use super::import::{formats_help, unknown_format};
+use super::import::{formats_help, unknown_format, with_import_remedy};
 use super::options::StoreOptions;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -58,7 +58,9 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<()> {
     let file = store.locate(&arguments.file)?;
     let data = store.locate_optional(arguments.data.as_ref())?;
     let data = data.map(|data| DatasetReader::open(&data)).transpose()?;
-    let prepared = arguments.target.prepare(Model::read(&store.locate(&arguments.model)?)?, store)?;
+    let location = store.locate(&arguments.model)?;
+    let model = Model::read(&location).map_err(|error| with_import_remedy(error, &location))?;
+    let prepared = arguments.target.prepare(model, store)?;
     let bytes = file.read_all()?.ok_or_else(|| file.absent())?;
     let report = format.verify(&prepared, &bytes, &file, data.as_ref())?;
     let text = match arguments.json {
@@ -87,6 +89,9 @@ pub(crate) fn report_text(report: &VerifyReport) -> String {
     };
     line("format", format!("{} ({})", report.format, report.kind));
     line("trees", shown_count(report.trees as u64));
+    if let Some(base_score) = report.base_leaf {
+        line("base score", format!("{base_score:?}, a further tree of one leaf"));
+    }
     line(
         "rows tried",
         format!(
@@ -97,7 +102,7 @@ pub(crate) fn report_text(report: &VerifyReport) -> String {
         ),
     );
     line("mismatches", shown_count(report.mismatches));
-    line("largest difference", format!("{:.1e} ({})", report.largest_difference, report.arithmetic));
+    line("largest difference", report.difference_text());
     if report.data_rows > 0 {
         line(
             "changed ranks",

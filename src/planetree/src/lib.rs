@@ -1,4 +1,4 @@
-//! Learning to rank with gradient-boosted trees and random forests on Parquet data.
+//! Learning to rank with boosted trees, random forests, linear models and neural nets on Parquet data.
 //!
 //! ```text
 //! text, CSV, Parquet ──convert──► dataset (Parquet, whole queries per row group and file)

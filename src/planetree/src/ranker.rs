@@ -65,12 +65,7 @@ mod tests {
 
     #[test]
     fn zero_and_negative_zero_are_equal_scores() {
-        let ensemble = TreeEnsemble {
-            combine: Combine::Sum,
-            base_score: -0.0,
-            base_feature: Some(0),
-            trees: Vec::new(),
-        };
+        let ensemble = TreeEnsemble::new(Combine::Sum, -0.0, Some(0), Vec::new());
         let model = Model {
             intercept: 0.0,
             parts: vec![Part::trees(ensemble)],

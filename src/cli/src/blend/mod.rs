@@ -3,7 +3,9 @@
 mod json;
 mod text;
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
+use super::columns::ColumnOptions;
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, check_is_not_read, file_name, split_name};
+use super::tables::InputData;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -14,6 +16,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_model::model::{BlendMember, Model, Normalisation};
 use planetree_model::predict::PredictionsTable;
 use planetree_run::blend::{BlendOutcome, BlendRequest, WeightMethod, blend_models, read_tables, weigh};
+use std::collections::{HashMap, HashSet};
 
 /// Blend models into one: a weighted sum of their scores
 ///
@@ -24,9 +27,10 @@ use planetree_run::blend::{BlendOutcome, BlendRequest, WeightMethod, blend_model
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree blend mart.parquet lambdamart.parquet --data valid --output blend.parquet
-  planetree blend a.parquet b.parquet c.parquet --data valid --weights ascent:ndcg@10 --output blend.parquet
-  planetree blend a.parquet b.parquet --data valid --normalise none,unit_variance --weights ols --output blend.parquet
-  planetree blend --predictions ours.parquet theirs.csv --normalise z --weights 0.3,0.7 --output blend.csv")]
+  planetree blend a.parquet b.parquet c.parquet --data valid --weights ascent:ndcg@10 -o blend.parquet
+  planetree blend a.parquet b.parquet --data valid --normalise none,unit_variance \\
+      --weights ols --output blend.parquet
+  planetree blend --predictions ours.parquet theirs.csv --normalise z --weights 0.3,0.7 -o blend.csv")]
 pub(crate) struct BlendArguments {
     /// Models: two or more files or URLs, optionally with names
     #[arg(value_name = "[NAME=]MODEL", required_unless_present = "predictions")]
@@ -37,13 +41,16 @@ pub(crate) struct BlendArguments {
     #[arg(long, value_name = "[NAME=]FILE", num_args = 1.., conflicts_with_all = ["models", "data"])]
     predictions: Vec<String>,
 
-    /// Validation data with labels: a dataset. Required for weights that are found
+    /// Validation data with labels: a dataset, or a CSV, Parquet or LETOR file. Required for weights that are found
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
 
+    #[command(flatten)]
+    columns: ColumnOptions,
+
     /// Normalisation of scores over the documents of a query: none, unit_variance, z, minmax or rank; one for all models,
     /// or a list with one per model
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
+    #[arg(long, alias = "normalize", value_name = "LIST", value_delimiter = ',', default_value = "none")]
     normalise: Vec<String>,
 
     /// Weights: equal, a list such as 0.2,0.8, ols (least squares of the labels) or ascent:METRIC (coordinate ascent)
@@ -82,7 +89,7 @@ pub(crate) struct BlendArguments {
 }
 
 /// A model or a table of predictions.
-struct Input {
+struct BlendInput {
     name: String,
     file: String,
     location: Location,
@@ -91,7 +98,7 @@ struct Input {
 
 /// Everything that is printed.
 struct Blended {
-    inputs: Vec<Input>,
+    inputs: Vec<BlendInput>,
     request: BlendRequest,
     outcome: BlendOutcome,
     output: String,
@@ -101,20 +108,22 @@ struct Blended {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &BlendArguments, quiet: bool) -> Result<()> {
+    InputData::new(&arguments.columns, &arguments.store, &arguments.threads, quiet)
+        .run("blend", |input| blend_inputs(arguments, input, quiet))
+}
+
+fn blend_inputs(arguments: &BlendArguments, data: &mut InputData<'_>, quiet: bool) -> Result<()> {
+    arguments.columns.check_data(arguments.data.as_ref())?;
     let is_model = arguments.predictions.is_empty();
     let inputs = arguments.inputs()?;
     let request = arguments.request(inputs.len())?;
     let output = arguments.store.locate(&arguments.output)?;
-    if let Some(input) = inputs.iter().find(|input| input.location.is_same_place(&output)) {
-        return Err(Error::usage(
-            format_args!("{} is both an input and the output", input.file),
-            "name another file with --output",
-        ));
-    }
+    check_is_not_read(&output, "--output", inputs.iter().map(|input| &input.location))?;
     let kind = if is_model { TableKind::Model } else { TableKind::Predictions };
     TableWriter::check(&output, kind)?;
+    let dataset = arguments.data.as_ref().map(|path| data.dataset(path)).transpose()?;
     let blend = || match is_model {
-        true => blend_to_model(arguments, &inputs, &request, &output),
+        true => blend_to_model(&inputs, &request, dataset.as_ref(), &output),
         false => blend_to_predictions(&inputs, &request, &output),
     };
     let outcome = arguments.threads.pool()?.install(blend)?;
@@ -127,24 +136,54 @@ pub(crate) fn run(arguments: &BlendArguments, quiet: bool) -> Result<()> {
 }
 
 fn blend_to_model(
-    arguments: &BlendArguments,
-    inputs: &[Input],
+    inputs: &[BlendInput],
     request: &BlendRequest,
+    dataset: Option<&Location>,
     output: &Location,
 ) -> Result<BlendOutcome> {
-    let member = |input: &Input| {
+    let member = |input: &BlendInput| {
         let model = Model::read(&input.location)?;
         Ok(BlendMember { name: input.name.clone(), model, normalisation: input.normalisation })
     };
     let members = inputs.iter().map(member).collect::<Result<Vec<_>>>()?;
-    let data = arguments.store.locate_optional(arguments.data.as_ref())?;
-    let reader = data.as_ref().map(DatasetReader::open).transpose()?;
-    let (model, outcome) = blend_models(&members, reader.as_ref(), request)?;
+    let reader = dataset.map(DatasetReader::open).transpose()?;
+    let (model, mut outcome) = blend_models(&members, reader.as_ref(), request)?;
     model.write(output)?;
+    if reader.is_none() {
+        outcome.weights.notes.extend(strangers_note(&members)); // a dataset has the features of all models
+    }
     Ok(outcome)
 }
 
-fn blend_to_predictions(inputs: &[Input], request: &BlendRequest, output: &Location) -> Result<BlendOutcome> {
+/// Returns a note about models without a feature that another model has, which are probably of other data.
+fn strangers_note(members: &[BlendMember]) -> Option<String> {
+    let mut owners: HashMap<&str, usize> = HashMap::new();
+    for member in members {
+        let names: HashSet<&str> =
+            member.model.features.iter().map(|feature| feature.name.as_str()).collect();
+        names.into_iter().for_each(|name| *owners.entry(name).or_default() += 1);
+    }
+    let is_stranger = |member: &&BlendMember| {
+        let features = &member.model.features;
+        !features.is_empty() && features.iter().all(|feature| owners[feature.name.as_str()] == 1)
+    };
+    let strangers: Vec<&str> =
+        members.iter().filter(is_stranger).map(|member| member.name.as_str()).collect();
+    let verb = if strangers.len() == 1 { "has" } else { "have" };
+    (!strangers.is_empty()).then(|| {
+        format!(
+            "{} {verb} no feature in common with any other model, and the blend scores only data with the features of \
+             all models; pass --data to check it on such data",
+            strangers.join(" and ")
+        )
+    })
+}
+
+fn blend_to_predictions(
+    inputs: &[BlendInput],
+    request: &BlendRequest,
+    output: &Location,
+) -> Result<BlendOutcome> {
     let tables: Vec<(String, Location, Normalisation)> = inputs
         .iter()
         .map(|input| (input.name.clone(), input.location.clone(), input.normalisation))
@@ -173,7 +212,7 @@ fn notes(request: &BlendRequest, outcome: &BlendOutcome) -> Vec<String> {
 }
 
 impl BlendArguments {
-    fn inputs(&self) -> Result<Vec<Input>> {
+    fn inputs(&self) -> Result<Vec<BlendInput>> {
         let files = if self.predictions.is_empty() { &self.models } else { &self.predictions };
         if files.len() < 2 {
             return Err(Error::usage("there is nothing to blend: only one input", "pass two or more"));
@@ -182,14 +221,14 @@ impl BlendArguments {
         let input = |(text, normalisation): (&String, Normalisation)| {
             let (name, path) = split_name(text);
             let stem = file_name(path).trim_end_matches(".parquet").to_owned();
-            Ok(Input {
+            Ok(BlendInput {
                 name: name.map_or(stem, str::to_owned),
                 file: path.to_owned(),
                 location: self.store.locate(path)?,
                 normalisation,
             })
         };
-        let mut inputs = files.iter().zip(normalisations).map(input).collect::<Result<Vec<Input>>>()?;
+        let mut inputs = files.iter().zip(normalisations).map(input).collect::<Result<Vec<BlendInput>>>()?;
         // Inputs with equal names are named by their paths.
         let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
         for input in &mut inputs {

@@ -1,7 +1,7 @@
 //! Formats the result of a blend as text.
 
 use super::Blended;
-use planetree_base::size::shown_count;
+use planetree_base::size::{counted, shown_count};
 use planetree_run::blend::{ALPHA, Gain, Quality};
 use std::fmt::Write;
 
@@ -17,8 +17,9 @@ pub(super) fn text(blended: &Blended) -> String {
         if let Some(map) = &request.label_map {
             line(&mut text, "label map", map);
         }
-        let [queries, rows] = [quality.queries, quality.rows].map(|count| shown_count(count as u64));
-        line(&mut text, "data", format_args!("{queries} queries, {rows} rows"));
+        let queries = counted(quality.queries as u64, "query", "queries");
+        let rows = counted(quality.rows as u64, "row", "rows");
+        line(&mut text, "data", format_args!("{queries}, {rows}"));
     }
     line(&mut text, "weights", &request.weights);
     if outcome.weights.intercept != 0.0 {

@@ -1,12 +1,12 @@
 //! Converts a comparison to one JSON object.
 
-use super::Comparison;
+use super::ComparedRankings;
 use planetree_judge::compare::PairComparison;
 use serde_json::{Value, json};
 
 /// Returns the whole comparison as JSON.
-pub(super) fn object(comparison: &Comparison) -> Value {
-    let Comparison { read, aligned, pairs, options, .. } = comparison;
+pub(super) fn object(comparison: &ComparedRankings) -> Value {
+    let ComparedRankings { read, aligned, pairs, options, .. } = comparison;
     let systems: Vec<Value> = read
         .systems
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn object(comparison: &Comparison) -> Value {
     })
 }
 
-fn pair_object(comparison: &Comparison, pair: &PairComparison) -> Value {
+fn pair_object(comparison: &ComparedRankings, pair: &PairComparison) -> Value {
     let [a, b] = [pair.a, pair.b].map(|system| comparison.read.systems[system].name.as_str());
     json!({
         "a": a,
@@ -78,7 +78,7 @@ fn pair_object(comparison: &Comparison, pair: &PairComparison) -> Value {
     })
 }
 
-fn changed_queries(comparison: &Comparison, pair: &PairComparison, queries: &[usize]) -> Vec<Value> {
+fn changed_queries(comparison: &ComparedRankings, pair: &PairComparison, queries: &[usize]) -> Vec<Value> {
     let query = |index: &usize| {
         let [a, b] = [pair.a, pair.b].map(|system| comparison.aligned.values[system][*index]);
         json!({ "query_id": comparison.aligned.queries[*index], "a": a, "b": b, "difference": b - a })

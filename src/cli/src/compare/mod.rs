@@ -29,9 +29,9 @@ use std::num::NonZeroU64;
   planetree compare old.parquet new.parquet --metric err --json | jq '.pairs[0].randomisation.p'
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
   planetree compare --run bm25.run --run ltr.run --qrels qrels.txt --metric map
-  planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --format latex
+  planetree compare bm25=a.parquet mart=b.parquet --metric ndcg@10,err --format latex
   planetree compare lambdamart.parquet --data test --feature bm25=f110
-  planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
+  planetree compare s3://runs/monday/m.parquet s3://runs/tuesday/m.parquet --output moved.parquet")]
 pub(crate) struct CompareArguments {
     /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
     /// systems
@@ -46,15 +46,15 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "FILE")]
     qrels: Option<String>,
 
-    /// Dataset that --feature and --random rank
+    /// Dataset that --feature and --random rank: a directory or a URL. Convert tables first: planetree convert
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
 
     #[command(flatten)]
     baselines: BaselineOptions,
 
-    /// Metric to compare
-    #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
+    /// Metric to compare; with --format markdown or latex, one or more, separated by commas
+    #[arg(long, alias = "metrics", value_name = "METRIC", default_value = "ndcg@10")]
     metric: String,
 
     /// Metric convention for predictions [default: the convention of the metrics tables, else trec with --qrels, else
@@ -99,7 +99,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Fail with exit code 3 if a later file is significantly worse than the first one, by the deciding test
+    /// Fail with exit code 3 if a later file is significantly worse than the first one, by the deciding test; not with
+    /// the --alternative that it is better, such as greater for ndcg@10
     #[arg(long)]
     fail_if_worse: bool,
 
@@ -159,7 +160,7 @@ impl From<TestArgument> for SignificanceTest {
 }
 
 /// An [`Alternative`] as a value on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AlternativeArgument {
     /// The systems differ, in either direction
     TwoSided,
@@ -187,7 +188,7 @@ fn parse_share(text: &str) -> std::result::Result<f64, String> {
 }
 
 /// The result of a comparison.
-struct Comparison {
+struct ComparedRankings {
     read: ReadSystems,
     aligned: AlignedSystems,
     options: ComparisonOptions,
@@ -200,29 +201,53 @@ struct Comparison {
 pub(crate) fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
     let output = arguments.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
-        TableWriter::check(output, TableKind::Differences)?;
+        TableWriter::check(output, TableKind::Differences)
+            .map_err(|error| arguments.name_redirection(error))?;
     }
-    let comparison = comparison(arguments)?;
+    let metrics = arguments.metrics()?;
+    let comparisons =
+        metrics.iter().map(|metric| comparison(arguments, metric)).collect::<Result<Vec<_>>>()?;
+    let first = &comparisons[0]; // there is a metric at least
     if let Some(output) = &output {
-        let Comparison { read, aligned, pairs, .. } = &comparison;
+        let ComparedRankings { read, aligned, pairs, .. } = first;
         let metadata = [read.metric.as_str(), &read.convention.to_string()];
         write_differences(output, &read.systems, aligned, pairs, metadata)?;
     }
     if !quiet {
-        for note in &comparison.notes {
+        for warning in &first.read.warnings {
+            super::message(format_args!("warning: {warning}"));
+        }
+        for note in notes_of(&comparisons) {
             super::message(format_args!("note: {note}"));
         }
     }
     let text = || match arguments.format {
-        CompareFormat::Text => text::text(&comparison),
-        CompareFormat::Markdown => table::markdown(&comparison),
-        CompareFormat::Latex => table::latex(&comparison),
+        CompareFormat::Text => text::text(first),
+        CompareFormat::Markdown => table::markdown(&comparisons),
+        CompareFormat::Latex => table::latex(&comparisons),
     };
-    arguments.json.print(text, || json::object(&comparison))?;
-    if arguments.fail_if_worse { comparison.check_not_worse() } else { Ok(()) }
+    arguments.json.print(text, || json::object(first))?;
+    if arguments.fail_if_worse {
+        comparisons.iter().try_for_each(ComparedRankings::check_not_worse)?;
+    }
+    Ok(())
 }
 
-impl Comparison {
+/// Returns the notes of all comparisons. If there are several, a note begins with the metric.
+fn notes_of(comparisons: &[ComparedRankings]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for comparison in comparisons {
+        for note in &comparison.notes {
+            notes.push(match comparisons.len() {
+                1 => note.clone(),
+                _ => format!("{}: {note}", comparison.read.metric),
+            });
+        }
+    }
+    notes
+}
+
+impl ComparedRankings {
     /// Fails if a later system is significantly worse than the first one.
     fn check_not_worse(&self) -> Result<()> {
         let is_worse = |pair: &&PairComparison| {
@@ -236,13 +261,13 @@ impl Comparison {
             .filter(is_worse)
             .map(|pair| {
                 format!(
-                    "{} is worse than {} by {} ({:.6} against {:.6}, p {:.4})",
+                    "{} is worse than {} by {} ({:.6} against {:.6}, {})",
                     name(pair.b),
                     name(pair.a),
                     self.read.metric,
                     pair.mean_b,
                     pair.mean_a,
-                    pair.corrected
+                    shown_p(pair.corrected)
                 )
             })
             .collect();
@@ -253,7 +278,73 @@ impl Comparison {
     }
 }
 
+/// Formats a p value for a sentence.
+fn shown_p(p: f64) -> String {
+    if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p {p:.4}") }
+}
+
 impl CompareArguments {
+    /// Returns the metrics to compare. Only tables for papers have several.
+    fn metrics(&self) -> Result<Vec<&str>> {
+        let metrics: Vec<&str> = self.metric.split(',').collect();
+        let [first, _, ..] = metrics[..] else { return Ok(metrics) };
+        if let Some(place) = (1..metrics.len()).find(|place| metrics[..*place].contains(&metrics[*place])) {
+            return Err(Error::usage(
+                format_args!("metric {} is given twice", metrics[place]),
+                "pass each metric once",
+            ));
+        }
+        if self.format == CompareFormat::Text {
+            return Err(Error::usage(
+                format_args!("--metric {}: compare tests one metric", self.metric),
+                format_args!(
+                    "run it once for each, such as --metric {first}, or pass --format markdown or latex for a table of all"
+                ),
+            ));
+        }
+        if self.output.is_some() {
+            return Err(Error::usage(
+                format_args!("--metric {}: --output has the differences by one metric", self.metric),
+                "pass one metric, or remove --output",
+            ));
+        }
+        Ok(metrics)
+    }
+
+    /// Adds to the remedy of an error about `--output` that tables for papers are printed, not written.
+    fn name_redirection(&self, error: Error) -> Error {
+        let (format, extension) = match self.format {
+            CompareFormat::Text => return error,
+            CompareFormat::Markdown => ("markdown", "md"),
+            CompareFormat::Latex => ("latex", "tex"),
+        };
+        error.map_remedy(|remedy| {
+            format!(
+                "the table of --format {format} is printed: remove --output and add > table.{extension}; for the \
+                 differences of each query, {remedy}"
+            )
+        })
+    }
+
+    /// Fails if --fail-if-worse could never fail, because the tests only ask whether a later file is better.
+    fn check_gate(&self, read: &ReadSystems) -> Result<()> {
+        let (better, better_name, worse_name) = match read.higher_is_better {
+            true => (AlternativeArgument::Greater, "greater", "less"),
+            false => (AlternativeArgument::Less, "less", "greater"),
+        };
+        if !self.fail_if_worse || self.alternative != better {
+            return Ok(());
+        }
+        Err(Error::usage(
+            format_args!(
+                "--fail-if-worse can never fail with --alternative {better_name}: it tests only whether the later file is \
+                 better by {}",
+                read.metric
+            ),
+            format_args!("pass --alternative {worse_name}, or two-sided (the default)"),
+        ))
+    }
+
     /// Returns the baselines. They come first, so that differences are those of the files from the baselines.
     fn baselines(&self) -> Result<Vec<ComparedFile>> {
         let named = self.baselines.named(self.seed)?;
@@ -275,7 +366,7 @@ impl CompareArguments {
     }
 }
 
-fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
+fn comparison(arguments: &CompareArguments, metric: &str) -> Result<ComparedRankings> {
     let qrels = arguments.store.locate_optional(arguments.qrels.as_ref())?;
     let by_qrels = qrels.is_some().then_some("trec");
     let rules = ReadingRules {
@@ -295,16 +386,11 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     for text in &arguments.run {
         sources.push(file(text, true)?);
     }
-    if let Some((first, _)) = arguments.metric.split_once(',') {
-        return Err(Error::usage(
-            format_args!("--metric {}: compare tests one metric", arguments.metric),
-            format_args!("run it once for each, such as --metric {first}"),
-        ));
-    }
-    let read = read_systems(&sources, &arguments.metric, &rules, arguments.threads.requested())?;
+    let read = read_systems(&sources, metric, &rules, arguments.threads.requested())?;
     if read.systems.len() < 2 {
         return Err(Error::usage("only one system to compare", "pass a second file"));
     }
+    arguments.check_gate(&read)?;
     let aligned = AlignedSystems::of(&read.systems)?;
     let options = ComparisonOptions {
         higher_is_better: read.higher_is_better,
@@ -320,7 +406,7 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     let pairs = arguments.threads.pool()?.install(|| compare(&aligned, &options))?;
     let means = aligned.values.iter().map(|values| Moments::of(values).mean).collect();
     let notes = notes(&aligned, &pairs);
-    Ok(Comparison { read, aligned, options, means, pairs, notes })
+    Ok(ComparedRankings { read, aligned, options, means, pairs, notes })
 }
 
 /// Returns notes on the validity of the comparison.

@@ -1,12 +1,13 @@
 //! Formats a comparison as text: two systems in detail, or a matrix of all pairs.
 
-use super::Comparison;
+use super::ComparedRankings;
+use crate::options::file_name;
 use planetree_base::size::shown_count;
 use planetree_judge::compare::{Alternative, PairComparison, SignificanceTest};
 use std::fmt::Write;
 
 /// Formats the whole comparison.
-pub(super) fn text(comparison: &Comparison) -> String {
+pub(super) fn text(comparison: &ComparedRankings) -> String {
     let mut text = String::new();
     let direction = if comparison.read.higher_is_better { "higher" } else { "lower" };
     line(&mut text, "metric", format_args!("{}, {direction} is better", comparison.read.metric));
@@ -35,7 +36,7 @@ fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
 }
 
 /// Describes the alternative hypothesis of the tests.
-fn alternative(comparison: &Comparison) -> String {
+fn alternative(comparison: &ComparedRankings) -> String {
     let [first, second] = if comparison.pairs.len() == 1 { ["A", "B"] } else { ["the earlier", "the later"] };
     let name = comparison.options.alternative.name();
     match comparison.options.alternative {
@@ -45,10 +46,18 @@ fn alternative(comparison: &Comparison) -> String {
     }
 }
 
-fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
+fn add_pair(text: &mut String, comparison: &ComparedRankings, pair: &PairComparison) {
     for (letter, system) in [("A", pair.a), ("B", pair.b)] {
-        let (mean, place) = (comparison.means[system], &comparison.read.systems[system].place);
-        line(text, letter, format_args!("{mean:.6}  {place}"));
+        let (mean, ranking) = (comparison.means[system], &comparison.read.systems[system]);
+        let (name, place) = (&ranking.name, &ranking.place);
+        // Unless the user gave the name, it is part of the place.
+        let file = file_name(place);
+        let is_of_file = file == name || file.split('.').next() == Some(name.as_str());
+        let is_given = *place == ranking.file && !is_of_file;
+        match is_given {
+            true => line(text, letter, format_args!("{mean:.6}  {name}: {place}")),
+            false => line(text, letter, format_args!("{mean:.6}  {place}")),
+        }
     }
     line(text, "difference, B - A", format_args!("{:+.6}", pair.difference.mean));
     if let Some(interval) = pair.interval {
@@ -65,7 +74,9 @@ fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
     line(text, "query by query", format_args!("B better {wins}, same {ties}, A better {losses}"));
     let _ = writeln!(text, "\n{:<22}{:>12}  details", "test", "p");
     let assignments = shown_count(pair.randomisation.permutations);
-    let details = if pair.randomisation.is_exact {
+    let details = if pair.randomisation.permutations == 1 {
+        "the only sign assignment".to_owned()
+    } else if pair.randomisation.is_exact {
         format!("all {assignments} sign assignments")
     } else {
         format!("{assignments} random sign assignments, seed {}", comparison.options.seed)
@@ -90,7 +101,7 @@ fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
 
 fn add_test(
     text: &mut String,
-    comparison: &Comparison,
+    comparison: &ComparedRankings,
     test: SignificanceTest,
     pair: &PairComparison,
     details: &str,
@@ -103,7 +114,7 @@ fn add_test(
 
 fn add_changed_queries(
     text: &mut String,
-    comparison: &Comparison,
+    comparison: &ComparedRankings,
     pair: &PairComparison,
     title: &str,
     queries: &[usize],
@@ -119,7 +130,7 @@ fn add_changed_queries(
     }
 }
 
-fn add_matrix(text: &mut String, comparison: &Comparison) {
+fn add_matrix(text: &mut String, comparison: &ComparedRankings) {
     let (systems, pairs) = (&comparison.read.systems, &comparison.pairs);
     let widest = systems.iter().map(|system| system.name.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(text, "\n{:>4}  {:<widest$} {:>10}  file", "", "system", "mean");

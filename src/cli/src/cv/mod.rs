@@ -3,8 +3,10 @@
 mod report;
 
 use super::baselines::BaselineOptions;
+use super::columns::{ColumnOptions, UnlabelledOptions};
 use super::options::{JsonOptions, ParameterOptions, StoreOptions, ThreadOptions};
 use super::progress::is_live;
+use super::tables::InputData;
 use super::train::TrainingProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
@@ -22,6 +24,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "Examples:
   planetree cv --data S1 S2 S3 S4 S5 --preset planet --output mq2008-cv
   planetree cv --data judgments --folds 10 --set num_trees=500 --output cv
+  planetree cv --data judgments.csv --preset lambdamart --ignore-columns 'raw_*' --output cv
   planetree cv --data judgments --search search.toml --output search --json
 
 A search file, for --search:
@@ -39,9 +42,16 @@ A search file, for --search:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CvArguments {
-    /// Dataset to split into parts, or several datasets to use as the parts: directories or URLs
+    /// Dataset to split into parts, or several datasets to use as the parts: directories or URLs. CSV, Parquet and LETOR
+    /// files are converted to temporary datasets first
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
+
+    #[command(flatten)]
+    columns: ColumnOptions,
+
+    #[command(flatten)]
+    unlabelled: UnlabelledOptions,
 
     /// Number of folds; a single dataset is split into as many parts [default: 5]
     #[arg(long, value_name = "K")]
@@ -114,6 +124,13 @@ pub(crate) struct CvArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
+    InputData::new(&arguments.columns, &arguments.store, &arguments.threads, quiet)
+        .with_labels(&arguments.unlabelled)
+        .with_memory_limit(arguments.memory_limit)
+        .run("cv", |input| cross_validate(arguments, input, quiet))
+}
+
+fn cross_validate(arguments: &CvArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let load = |trial: Option<&Trial>| -> Result<TrainingPlan> {
         let choices = trial.map_or(&[][..], |trial| &trial.choices);
         arguments.parameters.load(&arguments.store, choices)
@@ -128,7 +145,6 @@ pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
         Some(first) => first.plan.clone(),
         None => load(None)?,
     };
-    let request = arguments.request(&plan)?;
     let baselines = arguments.baselines.named(arguments.fold_seed)?;
     if space.is_some() && !baselines.is_empty() {
         return Err(Error::usage(
@@ -136,7 +152,10 @@ pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
             "evaluate them on the same data: planetree evaluate --data DATASET --feature NAME",
         ));
     }
+    let mut request = arguments.request(&plan)?;
     let settled = request.fold_plan(&plan)?;
+    request.check()?; // before tables are converted, which may take long
+    request.data = arguments.data.iter().map(|path| input.dataset(path)).collect::<Result<_>>()?;
     let pool = arguments.threads.pool()?;
     let mut progress = CvProgress::new(quiet);
     let output = request.output.clone();
@@ -160,14 +179,17 @@ pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
 }
 
 impl CvArguments {
+    /// Returns what to cross-validate. Its data are as given: tables are not converted yet.
     fn request(&self, plan: &TrainingPlan) -> Result<CvRequest> {
         let output = self.store.locate(&self.output)?;
+        let (metrics, convention) = (self.test_metrics(plan)?, self.convention(plan)?);
+        let data = self.data.iter().map(|path| self.store.locate(path)).collect::<Result<_>>()?;
         let cache = self.cache.clone().unwrap_or_else(|| match &output {
             Location::Local(path) => path.join("bins"),
             Location::Remote(_) => std::env::temp_dir().join("planetree-bins"),
         });
         Ok(CvRequest {
-            data: self.store.locate_all(&self.data)?,
+            data,
             folds: self.folds,
             fold_seed: self.fold_seed,
             validation: match (self.no_valid, self.unused_valid) {
@@ -176,8 +198,8 @@ impl CvArguments {
                 (false, true) => ValidationPart::Unused,
             },
             output,
-            metrics: self.test_metrics(plan)?,
-            convention: self.convention(plan)?,
+            metrics,
+            convention,
             each_metric: self.each_metric,
             keep_models: !self.no_models,
             resources: FoldResources { memory_limit: self.memory_limit, cache },

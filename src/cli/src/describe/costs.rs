@@ -1,6 +1,7 @@
 //! Describes a table of quality against cost: the last point of each curve.
 
 use super::{TableDescription, heading, line};
+use arrow::array::Array;
 use arrow::datatypes::DataType;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
@@ -23,7 +24,7 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
         let models = string_column(table, &batch, "model")?;
         for row in 0..batch.num_rows() {
             let point: Vec<Option<f64>> =
-                columns.iter().map(|column| column.iter().nth(row).flatten()).collect();
+                columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))).collect();
             let model = models.value(row);
             match last.last_mut() {
                 Some((name, before)) if name == model && before.first() == point.first() => *before = point,

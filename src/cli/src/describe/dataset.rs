@@ -61,6 +61,8 @@ fn as_json(location: &Location, manifest: &Manifest, description: &Description) 
         "fingerprint": manifest.fingerprint,
         "rows": manifest.rows,
         "queries": queries.queries(),
+        "weights": manifest.weight,
+        "positions": manifest.position,
         "files": manifest.files.len(),
         "row_groups": manifest.files.iter().map(|file| file.row_groups.len()).sum::<usize>(),
         "bytes": manifest.files.iter().map(|file| file.bytes).sum::<u64>(),
@@ -96,6 +98,9 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
     line("rows", shown_count(manifest.rows));
     line("queries", shown_count(queries.queries()));
     line("features", shown_count(manifest.features.len() as u64));
+    let yes_or_no = |is_there: bool| if is_there { "yes" } else { "no" }.to_owned();
+    line("weights", yes_or_no(manifest.weight));
+    line("positions", yes_or_no(manifest.position));
     line(
         "files",
         format!(

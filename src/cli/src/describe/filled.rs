@@ -21,8 +21,8 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
             .and_then(|column| column.as_primitive_opt::<Int64Type>().cloned());
         for row in 0..batch.num_rows() {
             let missing = missing.as_ref().map_or(0, |missing| missing.value(row));
-            let r2 = r2.is_valid(row).then(|| r2.value(row));
-            features.push((names.value(row).to_owned(), missing, error.value(row), r2));
+            let [error, r2] = [&error, &r2].map(|column| column.is_valid(row).then(|| column.value(row)));
+            features.push((names.value(row).to_owned(), missing, error, r2));
         }
     }
     let filled: i64 = features.iter().map(|(_, missing, ..)| missing).sum();
@@ -32,9 +32,10 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "\n{:<20} {:>10} {:>12} {:>7}", "feature", "missing", "error", "r2");
     for (name, missing, error, r2) in &features {
+        let error = error.map_or("-".to_owned(), |error| format!("{error:.5}"));
         let r2 = r2.map_or("-".to_owned(), |r2| format!("{r2:.3}"));
-        let _ =
-            writeln!(text, "{name:<20} {:>10} {error:>12.5} {r2:>7}", shown_count(missing.unsigned_abs()));
+        let missing = shown_count(missing.unsigned_abs());
+        let _ = writeln!(text, "{name:<20} {missing:>10} {error:>12} {r2:>7}");
     }
     let rows = features.iter().map(
         |(name, missing, error, r2)| json!({ "feature": name, "missing": missing, "error": error, "r2": r2 }),

@@ -15,12 +15,14 @@ mod rounds;
 mod run_directory;
 mod steps;
 mod strength;
+mod tree;
 mod trials;
 mod weights;
 
 use super::options::{JsonOptions, StoreOptions, ThreadOptions};
 use clap::Args;
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, MANIFEST};
 use planetree_data::table::{TableKind, TableReader};
 use planetree_metric::Convention;
@@ -85,19 +87,26 @@ pub(crate) fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         arguments.refuse_model_options("a run directory")?;
         return arguments.json.print(|| description.text, || description.json);
     }
-    let folds = location.join("folds.parquet");
     let (location, is_file) = match is_file {
-        false if folds.size()?.is_some() => (folds, true), // the directory of a cross-validation
-        is_file => (location, is_file),
+        true => (location, true),
+        false => match table_of_cv(&location)? {
+            Some(table) => (table, true),
+            None => (location, false),
+        },
     };
     if !is_file {
+        arguments.check_dataset(&location)?;
         let reader = DatasetReader::open(&location)?;
         arguments.refuse_model_options("a dataset")?;
         return dataset::run(&reader, &location, &arguments.json, &arguments.threads.pool()?, quiet);
     }
-    let table = TableReader::open_any(&location)?;
+    let table =
+        TableReader::open_any(&location).map_err(|error| arguments.of_other_file(error, &location))?;
     if table.kind() != TableKind::Model {
         arguments.refuse_model_options(table.kind().noun())?;
+    }
+    if let Some(tree) = arguments.tree {
+        return tree::run(&table, arguments.part, tree, &arguments.json);
     }
     let description = match table.kind() {
         TableKind::Model => arguments.describe_model(&table, quiet)?,
@@ -116,16 +125,62 @@ pub(crate) fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
     arguments.json.print(|| description.text, || description.json)
 }
 
+/// Returns the table that sums up the directory of a cross-validation or of a search.
+fn table_of_cv(directory: &Location) -> Result<Option<Location>> {
+    for name in ["folds.parquet", "trials.parquet"] {
+        let table = directory.join(name);
+        if table.size()?.is_some() {
+            return Ok(Some(table));
+        }
+    }
+    Ok(None)
+}
+
 impl DescribeArguments {
     fn describe_model(&self, table: &TableReader, quiet: bool) -> Result<TableDescription> {
         let Some(data) = &self.permutation else {
-            return match self.tree {
-                Some(tree) => model::describe_tree(table, self.part, tree),
-                None => model::describe(table, self.top),
-            };
+            return model::describe(table, self.top);
         };
         let data = self.store.locate(data)?;
         self.threads.pool()?.install(|| permutation::describe(table, &data, self.top, quiet))
+    }
+
+    /// Fails if a directory has none of the files that `describe` knows.
+    fn check_dataset(&self, location: &Location) -> Result<()> {
+        match location {
+            Location::Local(path) if path.is_dir() && location.join(MANIFEST).size()?.is_none() => {
+                Err(Error::place(
+                    location,
+                    "not a dataset, run or cross-validation: no _manifest.json, run.json, folds.parquet or trials.parquet",
+                    format_args!(
+                        "name one of its files or directories; `planetree sql {} -c 'SHOW TABLES'` lists its tables",
+                        self.path
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says how to look at a file that planetree did not write.
+    fn of_other_file(&self, error: Error, location: &Location) -> Error {
+        /// The extensions by which SQL knows the formats of text files.
+        const OF_SQL: [&str; 6] = [".csv", ".tsv", ".tab", ".json", ".ndjson", ".jsonl"];
+        if !matches!(TableReader::kind_of(location), Ok(None)) {
+            return error;
+        }
+        let (path, name) = (&self.path, location.name().to_ascii_lowercase());
+        let is_text = error.to_string().ends_with("it is not a Parquet file");
+        let is_unknown = is_text && !OF_SQL.iter().any(|extension| name.ends_with(extension));
+        let otherwise = if is_unknown {
+            format!(
+                "convert LETOR text first: planetree convert {path} --output DATASET; CSV in a file of any name is described by \
+                 planetree sql -c \"SUMMARIZE SELECT * FROM read_csv('{path}')\""
+            )
+        } else {
+            format!("planetree sql -c \"SUMMARIZE '{path}'\" describes tables in CSV, JSON and Parquet")
+        };
+        error.map_remedy(|remedy| format!("{remedy}; {otherwise}"))
     }
 
     fn refuse_model_options(&self, noun: &str) -> Result<()> {
@@ -198,7 +253,6 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
-    use planetree_base::storage::Location;
     use std::sync::Arc;
 
     fn strings(values: &[&str]) -> ArrayRef {

@@ -3,41 +3,18 @@
 use super::model_costs;
 use super::weights::{layers_as_text, weights_as_text};
 use super::{TableDescription, line, short};
-use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::error::Result;
+use planetree_base::size::{counted, shown_count};
 use planetree_data::table::TableReader;
 use planetree_model::cost::ModelCosts;
 use planetree_model::model::{
-    Branch, FeatureImportance, Model, ModelFeature, Node, Part, PartFamily, Split, Tree,
+    FeatureImportance, FeatureNormalisation, Model, ModelFeature, Part, PartFamily, Tree,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Default of `--top`.
 const TOP: usize = 20;
-
-/// Describes one tree of a model. A model is a sum of parts, and the tree belongs to the part with the given number.
-pub(super) fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<TableDescription> {
-    let model = Model::from_table(table)?;
-    let choices = |count: usize| format!("pass a number from 0 to {}", count - 1);
-    let Some(chosen) = model.parts.get(part) else {
-        let problem = format!("{}: no part {part}", table.location());
-        return Err(Error::usage(problem, choices(model.parts.len())));
-    };
-    let trees = chosen.family.trees().map(|ensemble| ensemble.trees.as_slice()).unwrap_or_default();
-    let Some(tree) = trees.get(number) else {
-        let label = model.part_label(part);
-        let remedy = match trees.len() {
-            0 => format!("{label} has no trees"),
-            count => choices(count),
-        };
-        return Err(Error::usage(format_args!("{}: {label}: no tree {number}", table.location()), remedy));
-    };
-    Ok(TableDescription {
-        text: tree_as_text(&model, tree),
-        json: tree_as_json(&model, (part, number), tree),
-    })
-}
 
 /// Describes a model.
 pub(super) fn describe(table: &TableReader, top: Option<usize>) -> Result<TableDescription> {
@@ -130,16 +107,16 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     let mut text = String::new();
     line(&mut text, "model", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    let rounds = shown_count(model.rounds.into());
+    let rounds = counted(model.rounds.into(), "round", "rounds");
     if model.parts.iter().any(|part| part.family.trees().is_some()) {
         let trees = shown_count(model.trees().count() as u64);
-        line(&mut text, "trees", format_args!("{trees} ({rounds} rounds trained)"));
+        line(&mut text, "trees", format_args!("{trees} ({rounds} trained)"));
         if let Some((least, mean, most)) = summary.leaves {
             line(&mut text, "leaves per tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
         }
         line(&mut text, "depth", format_args!("max {}", summary.depth));
     } else {
-        line(&mut text, "rounds trained", rounds);
+        line(&mut text, "rounds trained", shown_count(model.rounds.into()));
     }
     line(&mut text, "intercept", model.intercept);
     if let Some(digest) = model.start_scores {
@@ -159,9 +136,10 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         line(&mut text, "categorical features", words.join(", "));
     }
     for data in &model.data {
-        let (rows, queries) = (shown_count(data.rows), shown_count(data.queries));
+        let rows = counted(data.rows, "row", "rows");
+        let queries = counted(data.queries, "query", "queries");
         let name = if data.name == "train" { "trained on" } else { &data.name };
-        line(&mut text, name, format_args!("{rows} rows, {queries} queries, {}", data.fingerprint));
+        line(&mut text, name, format_args!("{rows}, {queries}, {}", data.fingerprint));
     }
     text.push('\n');
     text.push_str(&parts_as_text(model));
@@ -181,15 +159,18 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     text
 }
 
-/// Returns the kind of a part (a term of the model's sum) and its main setting: how trees are combined, or how the
-/// features of a linear function or a net are normalised.
+/// Returns the kind of a part (a term of the model's sum) and its main settings: how trees are combined, and how
+/// features are normalised.
 fn kind_of(part: &Part) -> String {
-    let setting = match &part.family {
-        PartFamily::Trees(ensemble) => ensemble.combine.name(),
-        PartFamily::Linear(function) => function.normalisation.name(),
-        PartFamily::Net(net) => net.normalisation.name(),
-    };
-    format!("{}: {setting}", part.family.kind())
+    let kind = part.family.kind();
+    match &part.family {
+        PartFamily::Trees(ensemble) => match ensemble.normalisation {
+            FeatureNormalisation::None => format!("{kind}: {}", ensemble.combine.name()),
+            normalisation => format!("{kind}: {}, {}", ensemble.combine.name(), normalisation.name()),
+        },
+        PartFamily::Linear(function) => format!("{kind}: {}", function.normalisation.name()),
+        PartFamily::Net(net) => format!("{kind}: {}", net.normalisation.name()),
+    }
 }
 
 fn part_as_json(part: &Part) -> Value {
@@ -275,81 +256,6 @@ fn importance_as_text(model: &Model, summary: &ModelSummary, top: usize) -> Stri
     text
 }
 
-/// Maximum number of nodes of a tree that are printed as text.
-const MAX_PRINTED_NODES: usize = 10_000;
-
-/// Formats a tree as indented lines. The code is iterative, because recursion on a deep tree would overflow the call
-/// stack.
-fn tree_as_text(model: &Model, tree: &Tree) -> String {
-    let mut text = String::new();
-    let mut pending = vec![(0, "")];
-    let mut printed = 0;
-    while let Some((index, answer)) = pending.pop() {
-        if printed == MAX_PRINTED_NODES {
-            let more = shown_count((tree.nodes.len() - printed) as u64);
-            let _ = writeln!(text, "... and {more} more nodes (--json prints all)");
-            break;
-        }
-        printed += 1;
-        let node = &tree.nodes[index as usize];
-        // Limit the width of the lines of very deep trees.
-        let indent = 2 * node.depth.min(100) as usize;
-        let _ = writeln!(text, "{:indent$}{answer}{}", "", node_as_text(model, node));
-        if let Some(split) = &node.split {
-            // The last element is popped first, so the lines appear in the order yes, no, missing.
-            pending.extend(split.middle.map(|middle| (middle, "missing: ")));
-            pending.extend([(split.right, "no: "), (split.left, "yes: ")]);
-        }
-    }
-    text
-}
-
-fn node_as_text(model: &Model, node: &Node) -> String {
-    let cover = short(node.cover);
-    match &node.split {
-        None => format!("value {} (cover {cover})", node.value),
-        Some(split) => {
-            let missing = match split.missing {
-                Branch::Left => ", or missing",
-                Branch::Right | Branch::Middle => "",
-            };
-            let untaken = match (split.missing, split.middle) {
-                (Branch::Middle, None) => format!(", missing: value {}", node.value),
-                _ => String::new(),
-            };
-            let (name, threshold, gain) = (feature_name(model, split), split.threshold, short(split.gain));
-            format!("{name} <= {threshold}{missing}? (gain {gain}, cover {cover}{untaken})")
-        }
-    }
-}
-
-fn feature_name<'a>(model: &'a Model, split: &Split) -> &'a str {
-    &model.features[split.feature as usize].name
-}
-
-fn tree_as_json(model: &Model, (part, number): (usize, usize), tree: &Tree) -> Value {
-    let nodes: Vec<Value> = tree
-        .nodes
-        .iter()
-        .map(|node| match &node.split {
-            None => json!({ "depth": node.depth, "value": node.value, "cover": node.cover }),
-            Some(split) => json!({
-                "depth": node.depth,
-                "feature": feature_name(model, split),
-                "threshold": split.threshold,
-                "missing": split.missing.name(),
-                "left": split.left,
-                "right": split.right,
-                "middle": split.middle,
-                "gain": split.gain,
-                "value": node.value,
-                "cover": node.cover,
-            }),
-        })
-        .collect();
-    json!({ "part": part, "tree": number, "nodes": nodes })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,17 +263,16 @@ mod tests {
     use planetree_data::table::TableKind;
     use planetree_model::model::example;
 
-    fn described(top: Option<usize>, tree: Option<usize>) -> Result<TableDescription> {
+    fn described(top: Option<usize>) -> Result<TableDescription> {
         let root = tempfile::tempdir().unwrap();
         let location = Location::Local(root.path().join("model"));
         example().write(&location).unwrap();
-        let table = TableReader::open(&location, TableKind::Model).unwrap();
-        tree.map_or_else(|| describe(&table, top), |tree| describe_tree(&table, 0, tree))
+        describe(&TableReader::open(&location, TableKind::Model).unwrap(), top)
     }
 
     #[test]
     fn a_model_is_described() {
-        let TableDescription { text, json } = described(None, None).unwrap();
+        let TableDescription { text, json } = described(None).unwrap();
         for expected in [
             "trees                 3 (12 rounds trained)\n",
             "leaves per tree       min 1  mean 2.3333  max 4\n",
@@ -387,24 +292,8 @@ mod tests {
 
     #[test]
     fn only_the_top_features_are_shown() {
-        let TableDescription { text, json } = described(Some(1), None).unwrap();
+        let TableDescription { text, json } = described(Some(1)).unwrap();
         assert!(text.ends_with("... and 1 more; --top 2 shows all\n"), "{text}");
         assert_eq!(json["importance"].as_array().map(Vec::len), Some(1));
-    }
-
-    #[test]
-    fn a_tree_is_printed_as_indented_conditions() {
-        let TableDescription { text, json } = described(None, Some(0)).unwrap();
-        let expected = "\
-f3 <= 0.1? (gain 2.5000, cover 100)
-  yes: f3 <= 0.1? (gain 1, cover 10)
-    yes: value 0.1 (cover 10)
-    no: value 3 (cover 10)
-    missing: value -0 (cover 10)
-  no: value 0.000";
-        assert!(text.starts_with(expected), "{text}");
-        assert_eq!(json["nodes"][1]["missing"], "middle");
-        let error = described(None, Some(3)).err().unwrap();
-        assert_eq!((error.exit_code(), error.remedy()), (2, Some("pass a number from 0 to 2")));
     }
 }

@@ -38,10 +38,10 @@ pub(super) fn describe(
     let shown = &importance.features[..importance.features.len().min(top.unwrap_or(TOP))];
     let width =
         shown.iter().map(|feature| name(feature.feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
-    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse increase", "ndcg@10 drop"); // writing to a String cannot fail
+    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "ndcg@10 drop", "rmse increase"); // writing to a String cannot fail
     for feature in shown {
         let (rmse, ndcg) = (feature.rmse_increase, feature.ndcg_drop);
-        let _ = writeln!(text, "{:<width$} {rmse:>14.6} {ndcg:>14.6}", name(feature.feature));
+        let _ = writeln!(text, "{:<width$} {ndcg:>14.6} {rmse:>14.6}", name(feature.feature));
     }
     let features: Vec<_> = importance.features[..importance.features.len().min(top.unwrap_or(usize::MAX))]
         .iter()

@@ -1,32 +1,37 @@
 //! Implements `planetree evaluate`.
 
 mod gate;
+mod rankings;
 mod report;
+mod same_queries;
 
 use super::baselines::BaselineOptions;
+use super::columns::ColumnOptions;
 use super::execution::ExecutionOptions;
 use super::help;
-use super::options::{JsonOptions, file_name, split_name};
+use super::options::JsonOptions;
 use super::progress::CountProgress;
+use super::tables::InputData;
 use clap::Args;
 use gate::QualityGate;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::{parse_size, shown_count};
-use planetree_base::storage::{Location, redacted};
+use planetree_base::size::{counted, parse_size};
+use planetree_base::storage::{Location, RUN_FORMATS};
 use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::evaluate::{
     CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, EvaluateRequest, EvaluationSummary, Judgments, MIN_MEMORY,
-    MetricsLayout, MetricsTable, Ranking, Results, RowOrigin, SegmentJoin, SegmentSummary, evaluate,
+    MetricsLayout, MetricsTable, RowOrigin, SegmentJoin, SegmentSummary, evaluate,
 };
 use planetree_metric::{Convention, Metric};
+use rankings::set_data;
 use report::{EvaluatedSystem, EvaluationReport, SystemCurve};
-use std::collections::HashSet;
+use same_queries::check_same_queries;
 use std::time::Instant;
 
 const EXAMPLES: &str = "Examples:
   planetree evaluate predictions.parquet
-  planetree evaluate --predictions predictions.parquet --metrics ndcg@10,err,p@5 --convention letor4
+  planetree evaluate predictions.parquet --metrics ndcg@10,err,p@5 --convention letor4
   planetree evaluate --predictions old=a.parquet --predictions new=b.parquet --json
   planetree evaluate --predictions predictions.parquet --output metrics.parquet
   planetree evaluate --predictions 100=a.parquet --predictions 500=b.parquet --curve trees
@@ -40,7 +45,8 @@ const EXAMPLES: &str = "Examples:
 ///
 /// A ranking is a table of predictions (Parquet, CSV, TSV, JSON or NDJSON with query_id, label, score and optionally
 /// doc_id), a text file with a score for each row of a dataset, or a run file of trec_eval. A feature of a dataset and
-/// random orders are baselines. Several rankings are shown side by side. Rows may be in any order; data that do not fit in memory are sorted on disk.
+/// random orders are baselines. Several rankings are shown side by side. Rows may be in any order; data that do not fit
+/// in memory are sorted on disk.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(after_long_help = format!(
@@ -53,7 +59,7 @@ pub(crate) struct EvaluateArguments {
     /// shown side by side
     #[arg(
         value_name = "[NAME=]FILE",
-        required_unless_present_any = ["predictions", "scores", "run", "data"]
+        required_unless_present_any = ["predictions", "scores", "run", "data", "feature", "random"]
     )]
     files: Vec<String>,
 
@@ -65,9 +71,13 @@ pub(crate) struct EvaluateArguments {
     #[arg(long, value_name = "[NAME=]FILE", requires = "data", conflicts_with_all = ["labels", "qrels"])]
     scores: Vec<String>,
 
-    /// Dataset whose rows --scores belong to, or which --feature and --random rank
+    /// Dataset whose rows --scores belong to, or which --feature and --random rank. CSV, Parquet and LETOR files are
+    /// converted to a temporary dataset first
     #[arg(long, value_name = "DATASET")]
     data: Option<String>,
+
+    #[command(flatten)]
+    columns: ColumnOptions,
 
     #[command(flatten)]
     baselines: BaselineOptions,
@@ -94,7 +104,7 @@ pub(crate) struct EvaluateArguments {
     complete: bool,
 
     /// Metrics, separated by commas; the first one selects the worst queries to show
-    #[arg(long, value_name = "LIST", default_value = DEFAULT_METRICS)]
+    #[arg(long, alias = "metric", value_name = "LIST", default_value = DEFAULT_METRICS)]
     metrics: String,
 
     /// Metric convention: planetree, letor4, mslr, yahoo, ranklib, lightgbm, xgboost, trec, ..., optionally followed by
@@ -158,11 +168,17 @@ pub(crate) struct EvaluateArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
+    InputData::of_execution(&arguments.columns, &arguments.execution, quiet)
+        .with_memory_limit(arguments.memory_limit)
+        .run("evaluate", |input| evaluate_rankings(arguments, input, quiet))
+}
+
+fn evaluate_rankings(arguments: &EvaluateArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
     super::options::check_memory(arguments.memory_limit, MIN_MEMORY)?;
-    let rankings = arguments.rankings()?;
+    arguments.columns.check_data(arguments.data.as_ref())?;
+    let mut rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
-    request.remote = arguments.execution.cluster(request.threads)?.map(|cluster| cluster.evaluator());
     let points = match &arguments.curve {
         Some(_) => CurvePoint::all(rankings.iter().map(|(name, _)| name.as_str()))?,
         None => Vec::new(),
@@ -171,24 +187,33 @@ pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         (Some(join), Some(by)) => Some(SegmentJoin::read(&arguments.locate(join)?, &arguments.on, by)?),
         _ => None,
     };
+    arguments.check_outputs(input, &rankings)?;
     let output = arguments.execution.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
         TableWriter::check(output, TableKind::Metrics)?; // fails before the evaluation, not after it
     }
+    if let Some(data) = &arguments.data {
+        set_data(&mut rankings, &input.dataset(data)?); // a table is converted when everything else is right
+    }
+    request.remote = arguments.execution.cluster(request.threads)?.map(|cluster| cluster.evaluator());
     let mut systems: Vec<EvaluatedSystem> = Vec::new();
     for (name, ranking) in rankings {
+        tracing::info!("evaluating {name}: {ranking}");
         let progress = CountProgress::start(&format!("evaluating {name}"), Some(0), "rows", quiet);
         request.meter = progress.meter();
         let mut results = evaluate(&ranking, &request)?;
         progress.finish();
+        if let Some(warning) = results.overlap.warning(results.unranked).filter(|_| !quiet) {
+            super::message(format_args!("warning: {name}: {warning}"));
+        }
         if results.seen_in_training && !quiet {
             super::message(format_args!("note: {name}: {TRAINING_ROWS_NOTE}"));
         }
         if let Some(join) = &join {
             let absent = join.assign(&mut results)?;
             if absent > 0 && !quiet {
-                let count = shown_count(absent as u64);
-                super::message(format_args!("note: {count} queries are missing from the table of --join"));
+                let count = counted(absent as u64, "query is", "queries are");
+                super::message(format_args!("note: {count} missing from the table of --join"));
             }
         }
         if let Some(first) = systems.first() {
@@ -196,7 +221,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         }
         let summary = EvaluationSummary::of(&results, &request.metrics, arguments.worst);
         let segments = arguments.by.is_some().then(|| SegmentSummary::of(&results, &request.metrics));
-        systems.push(EvaluatedSystem { name, ranking: ranking.to_string(), results, summary, segments });
+        let ranking = arguments.shown(&ranking)?;
+        systems.push(EvaluatedSystem { name, ranking, results, summary, segments });
     }
     if let Some(output) = &output {
         write_table(output, &request, &systems, arguments)?;
@@ -213,7 +239,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     if !quiet {
         let rows: u64 = systems.iter().map(|system| system.summary.rows).sum();
         let seconds = started.elapsed().as_secs_f64();
-        super::message(format_args!("{} rows evaluated in {seconds:.2} s", shown_count(rows)));
+        super::message(format_args!("{} evaluated in {seconds:.2} s", counted(rows, "row", "rows")));
     }
     gate::check(&arguments.fail_below, &request.metrics, &request.convention, &systems)
 }
@@ -223,70 +249,17 @@ impl EvaluateArguments {
         self.execution.store.locate(text)
     }
 
-    /// Returns the rankings with their names: first predictions, then scores, then run files, then
-    /// baselines.
-    fn rankings(&self) -> Result<Vec<(String, Ranking)>> {
-        let mut rankings = Vec::new();
-        let data = self.data.as_ref().map(|text| self.locate(text)).transpose()?;
-        for text in self.files.iter().chain(&self.predictions) {
-            let (name, path) = system_name(text);
-            rankings.push((name, Ranking::Predictions(self.locate(path)?)));
-        }
-        for text in &self.scores {
-            let (name, path) = system_name(text);
-            if let Some(data) = &data {
-                rankings.push((name, Ranking::Scores { scores: self.locate(path)?, data: data.clone() }));
-            }
-        }
-        for text in &self.run {
-            let (name, path) = system_name(text);
-            rankings.push((name, Ranking::Run(self.locate(path)?)));
-        }
-        let baselines = self.baselines.named(self.seed)?;
-        if let (Some(data), true) = (&self.data, baselines.is_empty() && self.scores.is_empty()) {
-            return Err(Error::usage(
-                format_args!("--data {data}: there is nothing to rank its rows by"),
-                match self.files.is_empty() && self.predictions.is_empty() && self.run.is_empty() {
-                    true => "pass --scores FILE, --feature NAME or --random",
-                    false => "remove --data, or pass --feature NAME or --random",
-                },
-            ));
-        }
-        for (name, baseline) in baselines {
-            if let Some(data) = &data {
-                rankings.push((name, Ranking::Baseline { data: data.clone(), baseline }));
-            }
-        }
-        let mut names = HashSet::new();
-        match rankings.iter().find(|(name, _)| !names.insert(name)) {
-            Some((name, ranking)) => Err(Error::usage(
-                format_args!("two rankings have the same name: {name}"),
-                match ranking {
-                    Ranking::Predictions(_) => "pass names: --predictions NAME=FILE",
-                    Ranking::Scores { .. } => "pass names: --scores NAME=FILE",
-                    Ranking::Run(_) => "pass names: --run NAME=FILE",
-                    Ranking::Baseline { .. } => "choose another name: --feature NAME=FEATURE",
-                },
-            )),
-            None => Ok(rankings),
-        }
-    }
-
     fn request(&self, rankings: usize) -> Result<EvaluateRequest> {
         let convention: Convention = match (&self.convention, &self.qrels) {
             (Some(text), _) => text.parse()?,
             (None, Some(_)) => "trec".parse()?,
             (None, None) => Convention::default(),
         };
-        let metrics = self.metrics.split(',').map(|name| Ok(convention.meant(name.parse()?)));
-        let metrics: Vec<Metric> = metrics.collect::<Result<_>>()?;
-        if let Some(repeated) = (1..metrics.len()).find(|index| metrics[..*index].contains(&metrics[*index]))
-        {
-            return Err(Error::usage(
-                format_args!("metric {} is given twice", metrics[repeated]),
-                "pass each metric once",
-            ));
+        let written: Vec<Metric> = self.metrics.split(',').map(str::parse).collect::<Result<_>>()?;
+        if let Some((problem, remedy)) = convention.repeated(&written) {
+            return Err(Error::usage(problem, remedy));
         }
+        let metrics: Vec<Metric> = written.into_iter().map(|metric| convention.meant(metric)).collect();
         for gate in &self.fail_below {
             gate.check_computed(&metrics, &convention)?;
         }
@@ -319,7 +292,11 @@ impl EvaluateArguments {
         if self.tag.is_empty() || self.tag.contains(char::is_whitespace) {
             return Err(Error::usage(format_args!("not a valid tag: {:?}", self.tag), "pass one word"));
         }
-        let run = self.write_run.as_ref().map(|text| Ok((self.locate(text)?, self.tag.clone())));
+        let run = self.write_run.as_ref().map(|text| {
+            let location = self.locate(text)?;
+            RUN_FORMATS.of(&location)?; // an unknown extension is found before tables are converted
+            Ok((location, self.tag.clone()))
+        });
         Ok(EvaluateRequest {
             judgments,
             label_map: self.label_map.as_deref().map(str::parse).transpose()?,
@@ -332,36 +309,6 @@ impl EvaluateArguments {
             ..EvaluateRequest::new(metrics, convention)
         })
     }
-}
-
-/// Returns the name and path of a ranking. Without a given name, the file name is used.
-fn system_name(text: &str) -> (String, &str) {
-    let (name, path) = split_name(text);
-    let shown = redacted(path);
-    (name.unwrap_or(file_name(&shown)).to_owned(), path)
-}
-
-/// Fails unless two systems ranked the same queries, because otherwise their means are not comparable.
-fn check_same_queries(first: &EvaluatedSystem, name: &str, results: &Results) -> Result<()> {
-    let (ours, theirs): (HashSet<&str>, HashSet<&str>) =
-        (first.results.names().collect(), results.names().collect());
-    let mut problems = Vec::new();
-    for (known, other, system) in [(&theirs, &first.results, name), (&ours, results, first.name.as_str())] {
-        const SHOWN: usize = 3;
-        let absent: Vec<&str> = other.names().filter(|query| !known.contains(query)).collect();
-        if !absent.is_empty() {
-            let more = if absent.len() > SHOWN { ", ..." } else { "" };
-            let first = absent[..absent.len().min(SHOWN)].join(", ");
-            problems.push(format!("{system} lacks {} ({first}{more})", shown_count(absent.len() as u64)));
-        }
-    }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(Error::usage(
-        format_args!("the systems ranked different queries: {}", problems.join("; ")),
-        "evaluate them separately, or restrict them to the queries that all have",
-    ))
 }
 
 fn write_table(

@@ -23,7 +23,7 @@ pub(super) struct EvaluatedSystem {
     pub segments: Option<Vec<SegmentSummary>>,
 }
 
-/// An evaluation of one or more systems.
+/// What `evaluate` prints, as text or JSON, of all its systems.
 pub(super) struct EvaluationReport<'a> {
     /// The systems, in the order of the arguments.
     pub systems: &'a [EvaluatedSystem],

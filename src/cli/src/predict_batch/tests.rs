@@ -16,7 +16,7 @@ fn model(names: [&str; 2]) -> Model {
     let (combine, base_score, base_feature) = (Combine::Sum, 0.0, None);
     Model {
         intercept: 0.0,
-        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        parts: vec![Part::trees(TreeEnsemble::new(combine, base_score, base_feature, trees))],
         groups: Vec::new(),
         rounds: 2,
         features: names.map(ModelFeature::new).to_vec(),
@@ -55,6 +55,22 @@ fn features_are_found_by_number_or_in_the_order_of_the_model() {
     assert_eq!(scores(&model(["bm25", "f9"]), 1, text).unwrap(), [[1.0]]);
     // Datasets that were converted with --index-base 0 have the same names.
     assert_eq!(scores(&model(["f3", "f1"]), 0, "qid:a 0:1 2:-1\n").unwrap(), [[10.0]]);
+}
+
+#[test]
+fn a_comment_with_a_query_id_does_not_end_a_query() {
+    let mut model = model(["f1", "f2"]);
+    model.parts[0].normalisation = Normalisation::Rank;
+    let found = scores(&model, 1, "0 qid:1 1:1 2:1\n# qid:2 comment\n #qid:3\n1 qid:1 1:-1 2:-1\n").unwrap();
+    assert_eq!(found, scores(&model, 1, "0 qid:1 1:1 2:1\n1 qid:1 1:-1 2:-1\n").unwrap());
+    assert_eq!(found[0].len(), 2);
+}
+
+#[test]
+fn a_byte_order_mark_before_the_first_line_is_skipped() {
+    let found = scores(&model(["f1", "f2"]), 1, "\u{feff}1 qid:a 1:1 2:1\n").unwrap();
+    assert_eq!(found, [[11.0]]);
+    assert!(scores(&model(["f1", "f2"]), 1, "1 qid:a 1:1\n\u{feff}1 qid:a 1:1\n").is_err());
 }
 
 #[test]

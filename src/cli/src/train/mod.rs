@@ -7,29 +7,30 @@ mod tables;
 
 pub(crate) use progress::TrainingProgress;
 
-use super::columns::ColumnOptions;
+use super::columns::{ColumnOptions, UnlabelledOptions};
 use super::execution::ExecutionOptions;
 use super::help;
 use super::options::{JsonOptions, ParameterOptions};
 use super::remote::RemoteCluster;
 use super::stats::{StatsOptions, write_stats};
+use super::tables::InputData;
 use clap::Args;
 use outputs::{TrainOutputs, train_stats};
 use planetree_base::error::Result;
 use planetree_base::size::{counted, parse_size};
-use planetree_train::{Every, TrainRequest, config, train};
+use planetree_train::{Every, Outcome, TrainRequest, config, train};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tables::TrainingTables;
 
 const EXAMPLES: &str = "Examples:
   planetree train --data train --valid vali --model model.parquet
-  planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
-  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
-      --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --preset pgbrt --data train --model model.parquet --max-bin 25 --num-trees 500
+  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali \\
+      --model s3://bucket/model.parquet --set early_stopping_rounds=50 --rounds rounds.parquet
   planetree train --data train --valid vali --model last.parquet --model-for err=err.parquet \\
       --model-for ndcg@10=ndcg.parquet
-  planetree train --data judgments.csv --query-column session --ignore-columns 'raw_*' --model model.parquet
+  planetree train --data judgments.csv --query-column session --ignore-columns 'raw_*' -o model
   planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
   planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
 
@@ -53,6 +54,9 @@ pub(crate) struct TrainArguments {
 
     #[command(flatten)]
     columns: ColumnOptions,
+
+    #[command(flatten)]
+    unlabelled: UnlabelledOptions,
 
     /// Train only on the features that all datasets of --data have
     #[arg(long)]
@@ -132,6 +136,11 @@ pub(crate) struct TrainArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
+    /// Boosting: store binned data once, by row, instead of by row and by column: half the memory, somewhat slower, the same
+    /// model
+    #[arg(long)]
+    compact: bool,
+
     /// Directory for the cache of binned data [default: next to the first dataset]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -165,11 +174,31 @@ fn log_request(request: &TrainRequest, threads: usize) {
     tracing::info!("{}", counted(threads as u64, "thread", "threads"));
 }
 
+/// Returns the size of the model, with the leaves of its trees.
+fn size_of(outcome: &Outcome) -> String {
+    let size = outcome.size();
+    let counts = [
+        (size.trees, "tree", "trees"),
+        (size.leaves, "leaf", "leaves"),
+        (outcome.model.weight_count(), "weight", "weights"),
+    ];
+    let present = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let texts: Vec<String> = present.map(|(count, one, many)| counted(count, one, many)).collect();
+    if texts.is_empty() { outcome.model.size_text() } else { texts.join(", ") }
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
+    InputData::of_execution(&arguments.columns, &arguments.execution, quiet)
+        .with_labels(&arguments.unlabelled)
+        .with_memory_limit(arguments.memory_limit)
+        .run("train", |input| train_model(arguments, input, quiet))
+}
+
+fn train_model(arguments: &TrainArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
     arguments.check_parameters()?; // before tables are converted, which may take long
-    let tables = TrainingTables::prepare(arguments, quiet)?;
+    let tables = TrainingTables::prepare(arguments, input)?;
     let mut request = arguments.request(&tables)?;
     let outputs = TrainOutputs::check(arguments, &request)?;
     let pool = arguments.execution.threads.pool()?;
@@ -201,16 +230,10 @@ pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         super::print(&format!("{stats}\n"))?;
     }
     if !quiet {
-        let size = outcome.size();
-        let size = match size.trees {
-            0 => outcome.model.size_text(),
-            trees => {
-                format!("{}, {}", counted(trees, "tree", "trees"), counted(size.leaves, "leaf", "leaves"))
-            }
-        };
         super::message(format_args!(
-            "{}: {size}, in {:.1} s",
+            "{}: {}, in {:.1} s",
             outputs.model,
+            size_of(&outcome),
             started.elapsed().as_secs_f64()
         ));
         for (file, best) in outputs.best_models.iter().zip(&outcome.best_models) {

@@ -2,8 +2,9 @@
 //! that writing does not fail at its end.
 
 use super::TrainArguments;
-use crate::stats::{check_stats, peak_memory_bytes};
+use crate::stats::check_stats;
 use planetree_base::error::{Error, Result};
+use planetree_base::process_memory;
 use planetree_base::storage::Location;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
@@ -132,7 +133,7 @@ pub(super) fn train_stats(
             .map(|best| (best.metric.to_string(), best.best.round))
             .collect::<std::collections::BTreeMap<_, _>>(),
         "thread_count": threads,
-        "peak_memory_bytes": peak_memory_bytes(),
+        "peak_memory_bytes": process_memory::peak_bytes(),
     });
     if let (Some(traffic), Some(stats)) = (traffic, stats.as_object_mut()) {
         stats.insert("cluster".to_owned(), traffic);

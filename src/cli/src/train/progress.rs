@@ -106,7 +106,10 @@ impl Observer for TrainingProgress {
         if let Some(console) = &self.console {
             return console.round(round, rounds, &values);
         }
-        let text = format!("[{round}] {values}");
+        let text = match values.as_str() {
+            "" => format!("[{round}] of {rounds}"), // nothing is measured, as in a forest without a validation set
+            values => format!("[{round}] {values}"),
+        };
         if self.live {
             let bar = match &self.bar {
                 Some(bar) if self.in_rounds => bar.clone(),

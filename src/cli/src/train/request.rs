@@ -53,6 +53,7 @@ impl TrainArguments {
             strength: self.strength.is_some(),
             stream_to: Some(store.locate(&self.model)?),
             memory_limit: self.memory_limit,
+            compact: self.compact,
             cache,
             checkpoint: self.checkpoint_plan()?,
             resume: self.resume,
