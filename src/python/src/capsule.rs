@@ -1,8 +1,9 @@
 //! Exchanges record batches with other libraries by Arrow's PyCapsule interface, without copying them.
 
+use super::failure::exception;
 use arrow::array::RecordBatchReader;
 use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use pyo3::exceptions::PyValueError;
+use planetree_base::error::Error;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::ffi::CStr;
@@ -16,8 +17,10 @@ const STREAM: &CStr = c"arrow_array_stream";
 pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     let capsule = object.call_method0(STREAM_METHOD)?.cast_into::<PyCapsule>()?;
     let stream = take_stream(&capsule)?;
-    let reader =
-        ArrowArrayStreamReader::try_new(stream).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(|error| {
+        let problem = format_args!("not a stream of rows with columns: {error}");
+        exception(object.py(), &Error::place("rows", problem, "pass a data frame or an Arrow table"))
+    })?;
     Ok(Box::new(reader))
 }
 
@@ -26,7 +29,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn RecordBatchR
 #[expect(unsafe_code, reason = "a capsule holds a pointer; its name says that it points to a stream")]
 fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name points to a stream, which nobody else uses while the interpreter is locked.
+    // SAFETY: a capsule of this name points to a stream, which no other code uses while the interpreter is locked.
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) })
 }
 

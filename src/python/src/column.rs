@@ -30,6 +30,33 @@ pub(crate) fn columns(array: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
     rows_of(array.py(), &buffer, |values| Arc::new(Float64Array::new(values, None)))
 }
 
+/// Returns the numbers of a two-dimensional array of floating-point numbers, row by row. `None` if it has another number of
+/// columns, no row, more than `most_rows` rows, other numbers, or a number that is infinite as a 32-bit float.
+pub(crate) fn matrix(
+    array: &Bound<'_, PyAny>,
+    columns: usize,
+    most_rows: usize,
+) -> PyResult<Option<Vec<f32>>> {
+    let fits = |shape: &[usize]| match shape {
+        [rows, width] => (1..=most_rows).contains(rows) && *width == columns && columns > 0,
+        _ => false,
+    };
+    let values: Vec<f32> = if let Ok(buffer) = PyBuffer::<f32>::get(array) {
+        if !fits(buffer.shape()) {
+            return Ok(None);
+        }
+        buffer.to_vec(array.py())?
+    } else if let Ok(buffer) = PyBuffer::<f64>::get(array) {
+        if !fits(buffer.shape()) {
+            return Ok(None);
+        }
+        buffer.to_vec(array.py())?.into_iter().map(|value| value as f32).collect()
+    } else {
+        return Ok(None);
+    };
+    Ok(values.iter().all(|value| !value.is_infinite()).then_some(values))
+}
+
 /// Copies an array once, and returns its rows as slices of the copy.
 fn rows_of<T: Element + arrow::datatypes::ArrowNativeType>(
     py: Python<'_>,

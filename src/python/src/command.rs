@@ -55,6 +55,7 @@ pub(crate) fn parameters()
             ListedKind::Flag => ("bool", Vec::new()),
             ListedKind::Word(words) => ("word", words),
             ListedKind::Text => ("str", Vec::new()),
+            ListedKind::Table => ("table", Vec::new()),
         };
         (one.name, one.aliases.to_vec(), kind, words, one.default, one.help)
     });

@@ -8,6 +8,7 @@ use arrow::datatypes::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::parse_size;
 use planetree_base::storage::{Access, Location, interrupt};
 use planetree_data::convert::{ConvertOptions, convert};
 use planetree_data::ingest::{Ingest, IngestOptions, RoleOptions};
@@ -61,7 +62,8 @@ pub(crate) struct DatasetOptions {
     sort_queries: bool,
     overwrite: bool,
     threads: Option<usize>,
-    memory_limit: Option<u64>,
+    /// A size such as `2GiB`.
+    memory_limit: Option<String>,
 }
 
 /// Writes rows as a dataset. Returns its rows, queries, features and fingerprint.
@@ -76,6 +78,8 @@ pub(crate) fn write_dataset(
 ) -> PyResult<(u64, u64, Vec<String>, String)> {
     let reports = Arc::new(Reports::default());
     let (batches, name, output) = (rows.reader(&reports)?, rows.name.clone(), output.to_owned());
+    // A label that is passed beside the rows is the label, whatever the names of their columns.
+    let given_label = rows.label.as_ref().map(|_| "label".to_owned());
     let work = move || {
         interrupt::be_orderly();
         let output = Location::parse(&output, Access::default())?;
@@ -83,10 +87,15 @@ pub(crate) fn write_dataset(
         convert_options.overwrite = options.overwrite;
         convert_options.sort_queries = options.sort_queries;
         convert_options.threads = options.threads.unwrap_or(convert_options.threads);
-        convert_options.memory_limit = options.memory_limit.unwrap_or(convert_options.memory_limit);
+        if let Some(limit) = &options.memory_limit {
+            let size = parse_size(limit);
+            let remedy = "pass a size such as \"1GiB\", or a number of bytes";
+            convert_options.memory_limit =
+                size.map_err(|problem| Error::usage(format_args!("memory_limit: {problem}"), remedy))?;
+        }
         let roles = RoleOptions {
             query: options.query_column,
-            label: options.label_column,
+            label: options.label_column.or(given_label),
             document: options.doc_column,
             weight: options.weight_column,
             position: options.position_column,

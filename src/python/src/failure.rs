@@ -4,7 +4,7 @@ use planetree_base::error::Error;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-/// Returns the exception for an error. The classes are defined in `_errors.py`.
+/// Returns the exception for an error. The classes are defined in `_errors.py`, which names options as in Python.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let (class, place, problem) = match inner(error) {
         Error::Input(input) => ("DataError", Some(input.at.to_string()), input.problem.clone()),
@@ -34,6 +34,6 @@ fn create(
     problem: &str,
     remedy: Option<&str>,
 ) -> PyResult<PyErr> {
-    let classes = py.import("planetree._errors")?;
-    Ok(PyErr::from_value(classes.getattr(class)?.call1((problem, place, remedy))?))
+    let errors = py.import("planetree._errors")?;
+    Ok(PyErr::from_value(errors.call_method1("from_command", (class, problem, place, remedy))?))
 }

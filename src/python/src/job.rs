@@ -21,10 +21,10 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// What a job has reported since the calling thread last looked.
 #[derive(Default)]
-pub(crate) struct Reports(Mutex<Pending>);
+pub(crate) struct Reports(Mutex<PendingJob>);
 
 #[derive(Default)]
-struct Pending {
+struct PendingJob {
     result: String,
     messages: Vec<String>,
     phase: Option<String>,
@@ -35,7 +35,7 @@ struct Pending {
 }
 
 impl Reports {
-    fn with<T>(&self, change: impl FnOnce(&mut Pending) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut PendingJob) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -11,20 +11,26 @@ use arrow::error::ArrowError;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, interrupt};
 use planetree_model::model::Model;
-use planetree_model::predict::BatchScorer;
+use planetree_model::predict::{BatchScorer, Scorer};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Name of the rows in messages.
 const PLACE: &str = "X";
+
+/// Maximum number of rows that are scored on the calling thread, within a second even by large models, so that they need
+/// no check of signals.
+const FEW_ROWS: usize = 4096;
 
 /// A model in memory, and the content of its file.
 #[pyclass(frozen, module = "planetree._native")]
 pub(crate) struct NativeModel {
     model: Arc<Model>,
     file: Vec<u8>,
+    /// The model prepared for [`NativeModel::score_array`]; `None` if it cannot score arrays.
+    scorer: OnceLock<Option<Scorer>>,
 }
 
 #[pymethods]
@@ -33,23 +39,24 @@ impl NativeModel {
     #[new]
     fn new(py: Python<'_>, file: Vec<u8>) -> PyResult<Self> {
         let model = py.detach(|| Model::from_bytes(&file)).map_err(|error| exception(py, &error))?;
-        Ok(NativeModel { model: Arc::new(model), file })
+        Ok(NativeModel { model: Arc::new(model), file, scorer: OnceLock::new() })
     }
 
     /// Reads a model from a file or a URL.
     #[staticmethod]
-    fn read(py: Python<'_>, path: &str) -> PyResult<Self> {
-        let file = py.detach(|| {
-            let location = Location::parse(path, Access::default())?;
+    fn read(py: Python<'_>, path: String) -> PyResult<Self> {
+        let read = move || {
+            let location = Location::parse(&path, Access::default())?;
             location.read_all()?.ok_or_else(|| location.absent())
-        });
-        Self::new(py, file.map_err(|error| exception(py, &error))?.to_vec())
+        };
+        Self::new(py, job::run(py, None, &Arc::default(), read)?.to_vec())
     }
 
     /// Writes the model to a file or a URL.
-    fn write(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let written = py.detach(|| self.model.write(&Location::parse(path, Access::default())?));
-        written.map_err(|error| exception(py, &error))
+    fn write(&self, py: Python<'_>, path: String) -> PyResult<()> {
+        let model = self.model.clone();
+        let write = move || model.write(&Location::parse(&path, Access::default())?);
+        job::run(py, None, &Arc::default(), write)
     }
 
     /// The content of the model file.
@@ -104,6 +111,26 @@ impl NativeModel {
         all.iter().map(|one| (one.gain, one.splits)).unzip()
     }
 
+    /// Scores a few rows at once, for services: an array with a row per document and a column per feature of the model.
+    /// Returns 64-bit floating-point numbers, or `None` if only [`NativeModel::predict`] can score these rows or explain
+    /// what is wrong with them.
+    fn score_array<'py>(
+        &self,
+        py: Python<'py>,
+        array: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+        let width = self.model.features.len();
+        let Some(values) = column::matrix(array, width, FEW_ROWS)? else { return Ok(None) };
+        let Some(scorer) = self.scorer() else { return Ok(None) };
+        let mut scores = vec![0.0; values.len() / width];
+        py.detach(|| scorer.score(&values, &mut scores));
+        if !scores.iter().all(|score| score.is_finite()) {
+            return Ok(None);
+        }
+        let bytes: Vec<u8> = scores.into_iter().flat_map(f64::to_ne_bytes).collect();
+        Ok(Some(PyByteArray::new(py, &bytes)))
+    }
+
     /// Scores rows, in their order. Returns 64-bit floating-point numbers.
     #[pyo3(signature = (rows, columns=None, query=None))]
     fn predict<'py>(
@@ -120,6 +147,18 @@ impl NativeModel {
         let scores = job::run(py, None, &reports, move || scores(&model, batches, query))?;
         let bytes: Vec<u8> = scores.into_iter().flat_map(f64::to_ne_bytes).collect();
         Ok(PyByteArray::new(py, &bytes))
+    }
+}
+
+impl NativeModel {
+    /// Returns the prepared model; `None` if scores depend on words or on other documents.
+    fn scorer(&self) -> Option<&Scorer> {
+        let prepared = self.scorer.get_or_init(|| {
+            let has_words = self.model.features.iter().any(|feature| !feature.words.is_empty());
+            let scorer = Scorer::new(&self.model).ok()?;
+            (!has_words && !scorer.needs_queries()).then_some(scorer)
+        });
+        prepared.as_ref()
     }
 }
 

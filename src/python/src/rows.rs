@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use std::sync::Arc;
 
-type Reader = Box<dyn RecordBatchReader + Send>;
+type BatchReader = Box<dyn RecordBatchReader + Send>;
 
 /// Returns the rows of an object with `__arrow_c_stream__`, or of an iterator of chunks. A chunk is such an object, too,
 /// or a two-dimensional array with one row per column of the table, whose names are `columns`.
@@ -19,7 +19,7 @@ pub(crate) fn reader(
     rows: &Bound<'_, PyAny>,
     columns: Option<Vec<String>>,
     reports: &Arc<Reports>,
-) -> PyResult<Reader> {
+) -> PyResult<BatchReader> {
     if rows.hasattr(capsule::STREAM_METHOD)? {
         return capsule::import(rows);
     }
@@ -47,12 +47,12 @@ struct Chunks {
     iterator: Py<PyIterator>,
     schema: SchemaRef,
     columns: Option<Vec<String>>,
-    current: Option<Reader>,
+    current: Option<BatchReader>,
     reports: Arc<Reports>,
 }
 
 impl Chunks {
-    fn read_chunk(&self, py: Python<'_>) -> PyResult<Option<Reader>> {
+    fn read_chunk(&self, py: Python<'_>) -> PyResult<Option<BatchReader>> {
         let mut iterator = self.iterator.bind(py).clone();
         let Some(chunk) = iterator.next().transpose()? else { return Ok(None) };
         if chunk.hasattr(capsule::STREAM_METHOD)? {
@@ -118,7 +118,7 @@ pub(crate) struct SideColumn {
 
 /// Adds columns to rows. Their lengths must be the number of rows.
 pub(crate) struct WithColumns {
-    rows: Reader,
+    rows: BatchReader,
     added: Vec<SideColumn>,
     schema: SchemaRef,
     /// Number of rows so far.
@@ -127,7 +127,7 @@ pub(crate) struct WithColumns {
 }
 
 impl WithColumns {
-    pub(crate) fn new(rows: Reader, added: Vec<SideColumn>) -> Self {
+    pub(crate) fn new(rows: BatchReader, added: Vec<SideColumn>) -> Self {
         let fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().chain(fields_of(&added)).collect();
         let schema = Arc::new(Schema::new(fields));
         WithColumns { rows, added, schema, first: 0, is_checked: false }

@@ -14,7 +14,7 @@ pub(crate) fn collect() {
     static START: Once = Once::new();
     START.call_once(|| {
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(|| Lines)
+            .with_writer(|| WarningLines)
             .with_target(false)
             .with_level(false)
             .without_time()
@@ -31,9 +31,9 @@ pub(crate) fn take() -> Vec<String> {
 }
 
 /// Writes to the collected lines.
-struct Lines;
+struct WarningLines;
 
-impl Write for Lines {
+impl Write for WarningLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         LINES.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())

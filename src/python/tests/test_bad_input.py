@@ -9,8 +9,19 @@ import pandas
 import planetree
 import polars
 import pyarrow
+from planetree._errors import from_command
 
 from data import SMALL, letor, names
+
+
+class Stream:
+    """An Arrow stream of anything."""
+
+    def __init__(self, values):
+        self.values = pyarrow.chunked_array([values])
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.values.__arrow_c_stream__(requested_schema)
 
 
 class BadInput(unittest.TestCase):
@@ -40,6 +51,12 @@ class BadInput(unittest.TestCase):
         words = [str(query) for query in self.qid]
         self.refused(planetree.DataError, "qid: row 3: the query id is missing", fit, self.X, self.y, qid=words[:2] + [None] + words[3:])
         self.refused(planetree.DataError, "qid: row 1: the query id is missing", fit, self.X, self.y, qid=[""] + words[1:])
+        for kind in ("string", "Int64", "object"):
+            absent = pandas.Series(self.qid).astype(kind).mask(np.arange(200) == 6)
+            self.refused(planetree.DataError, "qid: row 7: the query id is missing", fit, self.X, self.y, qid=absent)
+        masked = np.ma.masked_array(self.qid, np.arange(200) == 6)
+        self.refused(planetree.DataError, "qid: row 7: the query id is missing", fit, self.X, self.y, qid=masked)
+        self.refused(planetree.DataError, "not UTF-8", fit, self.X, self.y, qid=[b"\xff"] * 200)
         self.refused(planetree.DataError, "expected a whole number", fit, self.X, self.y, qid=self.qid + 0.5)
         self.refused(planetree.UsageError, "qid and group", fit, self.X, self.y, qid=self.qid, group=[200])
         self.refused(planetree.DataError, "number of rows of each query", fit, self.X, self.y, group=[0, 200])
@@ -51,7 +68,7 @@ class BadInput(unittest.TestCase):
         fit = self.ranker.fit
         self.refused(planetree.DataError, "X has 200 rows, but y has 199", fit, self.X, self.y[:-1], qid=self.qid)
         self.refused(planetree.DataError, "X has 200 rows, but qid has 199", fit, self.X, self.y, qid=self.qid[:-1])
-        self.refused(planetree.DataError, "X has 200 rows, but qid has 150", fit, self.X, self.y, group=[100, 50])
+        self.refused(planetree.DataError, "X has 200 rows, but the sizes in group add up to 150", fit, self.X, self.y, group=[100, 50])
         self.refused(planetree.DataError, "X has 200 rows, but sample_weight has 1", fit, self.X, self.y, qid=self.qid, sample_weight=[1.0])
         reader = pyarrow.Table.from_pandas(self.frame).to_reader(50)
         self.refused(planetree.UsageError, "X has 200 rows, but y has 201", fit, reader, np.append(self.y, 0), qid=self.qid)
@@ -67,6 +84,9 @@ class BadInput(unittest.TestCase):
         wrong[4] = np.inf
         self.refused(planetree.DataError, "y: row 5: found infinity", fit, self.X, wrong, qid=self.qid)
         self.refused(planetree.DataError, "y: row 1: found -1", fit, self.X, self.y * 0 - 1, qid=self.qid)
+        self.refused(planetree.DataError, "y: row 1: found 1e+300", fit, self.X, self.y * 0 + 1e300, qid=self.qid)
+        masked = np.ma.masked_array(self.y, np.arange(200) == 6)
+        self.refused(planetree.DataError, "y: row 7: found NaN", fit, self.X, masked, qid=self.qid)
         self.refused(planetree.DataError, "labels must be numbers", fit, self.X, ["good"] * 200, qid=self.qid)
         self.refused(planetree.UsageError, "y is None", fit, self.X, None, qid=self.qid)
         self.refused(planetree.DataError, "dimensions", fit, self.X, np.zeros((200, 2)), qid=self.qid)
@@ -82,12 +102,60 @@ class BadInput(unittest.TestCase):
         dates = pyarrow.Table.from_pandas(self.frame).append_column("day", pyarrow.array([0] * 200, pyarrow.date32()))
         error = self.refused(planetree.DataError, "column day: found Date32", fit, dates, self.y, qid=self.qid)
         large = self.frame.assign(f1=1e300)
-        self.refused(planetree.DataError, "column f1", fit, large, self.y, qid=self.qid)
+        self.refused(planetree.DataError, "found 1e300", fit, large, self.y, qid=self.qid)
         ranker = self.ranker.fit(self.frame, self.y, qid=self.qid)
         self.refused(planetree.DataError, "lacks 1 of 46 features: f7", ranker.predict, self.frame.drop(columns="f7"))
         self.refused(planetree.DataError, "expected numbers as in training", ranker.predict, self.frame.assign(**{name: "a" for name in names(self.X)}))
         mixed = self.frame.set_axis([1, *names(self.X)[1:]], axis=1)
         self.refused(planetree.DataError, "some column names are strings", fit, mixed, self.y, qid=self.qid)
+
+    def test_rows_must_be_a_table(self):
+        fit = self.ranker.fit
+        for series in (self.frame["f1"], polars.Series(self.y), pyarrow.chunked_array([self.y])):
+            self.refused(planetree.DataError, "got 1D array", fit, series, self.y, qid=self.qid)
+        error = self.refused(planetree.DataError, "got 0D array", fit, {"f1": self.y}, self.y, qid=self.qid)
+        self.assertIn("data frame", error.remedy)
+        error = self.refused(planetree.DataError, "LazyFrame", fit, polars.DataFrame(self.frame).lazy(), self.y, qid=self.qid)
+        self.assertEqual(error.remedy, "pass X.collect()")
+        array = pyarrow.array(self.y)  # has no columns
+        self.refused(planetree.DataError, "not a stream of rows", planetree.sql, "SELECT 1", {"a": Stream(array)})
+        mixed = self.frame.assign(x=pandas.Series([1, "a"] * 100, dtype=object))
+        self.refused(planetree.DataError, "column x", planetree.sql, "SELECT 1", {"a": mixed})
+
+    def test_options_have_types(self):
+        def fit(**arguments):
+            return planetree.Ranker(**SMALL, **arguments).fit(self.X, self.y, qid=self.qid)
+
+        for threads in (-1, 0, "2", 1.5, True):
+            error = self.refused(planetree.UsageError, "threads: found", fit, threads=threads)
+            self.assertIn("all cores", error.remedy)
+        error = self.refused(planetree.UsageError, "unknown parameter 'n_jobs'", fit, n_jobs=-1)
+        self.assertEqual(error.remedy, "did you mean threads?")
+        whole = self.frame.assign(qid=self.qid, label=self.y)
+        with tempfile.TemporaryDirectory() as room:
+            for name, value in {"overwrite": "yes", "categorical": [0], "query_column": 1, "memory_limit": "much"}.items():
+                self.refused(planetree.UsageError, name, planetree.convert, whole, f"{room}/data", **{name: value})
+            self.refused(planetree.UsageError, "did you mean categorical?", planetree.convert, whole, f"{room}/data", categoricals="f1")
+            planetree.convert(whole, f"{room}/data", categorical="f1", memory_limit="256MiB", threads=np.int64(1))
+        evals = dict(eval_set=[(self.X, self.y)], eval_qid=[self.qid])
+        named = dict(evals, eval_names=["a=b"])
+        self.refused(planetree.UsageError, "'a=b'", self.ranker.fit, self.X, self.y, qid=self.qid, **named)
+        self.refused(planetree.UsageError, "'a=b'", planetree.train, whole, valid={"a=b": whole})
+        self.refused(planetree.UsageError, "expected a model", planetree.describe, self.frame)
+        self.refused(planetree.UsageError, "no result", planetree.sql, "CREATE TABLE a AS SELECT 1")
+
+    def test_messages_are_about_what_was_passed(self):
+        evals = dict(eval_set=[(self.frame.drop(columns="f7"), self.y)], eval_qid=[self.qid])
+        error = self.refused(planetree.DataError, "lacks 1 of 46 features: f7", self.ranker.fit, self.frame, self.y, qid=self.qid, **evals)
+        self.assertEqual(error.place, "eval_set[0]")
+        self.assertEqual(pickle.loads(pickle.dumps(error)).place, "eval_set[0]")
+        error = self.refused(planetree.DataError, "weight is negative", self.ranker.fit, self.frame.assign(weight=-1.0), self.y, qid=self.qid)
+        self.assertEqual(error.place, "X")
+        error = self.refused(planetree.DataError, "no column query_id", planetree.evaluate, self.frame)
+        self.assertEqual(error.place, "data")
+        error = self.refused(planetree.UsageError, "no query column", planetree.train, self.frame.assign(label=self.y))
+        self.assertIn("query_column", error.remedy)
+        self.assertNotIn("--", str(error))
 
     def test_unknown_names_have_suggestions(self):
         error = self.refused(planetree.UsageError, "unknown parameter 'learnin_rate'", planetree.Ranker, learnin_rate=0.1)
@@ -109,6 +177,28 @@ class BadInput(unittest.TestCase):
             self.refused(planetree.DataError, "", planetree.Model.load, f"{room}/text")
         self.refused(planetree.DataError, "", planetree.Model.from_bytes, b"not a model")
         self.refused(planetree.DataError, "syntax error", planetree.sql, "SELEC 1")
+
+    def test_options_are_named_as_in_python(self):
+        for text, expected in [
+            ("pass --sort-queries to sort it", "pass sort_queries to sort it"),
+            ("name it with --label-column NAME", "name it with label_column=NAME"),
+            ("raise --set num_trees=5 (--memory-limit)", "raise num_trees=5 (memory_limit)"),
+            ("`planetree train --help` lists them", "`planetree train --help` lists them"),
+            # Names of the user, and commands of the shell, which are of neither language without their options.
+            ("column price--usd: expected numbers", "column price--usd: expected numbers"),
+            ("data/2024--run/x.csv: no such file", "data/2024--run/x.csv: no such file"),
+            ("convert it: planetree convert data.csv --output DATASET", "convert it: planetree convert data.csv --output DATASET"),
+            ("planetree convert --categorical NAMES; or --lenient", "planetree convert --categorical NAMES; or lenient"),
+        ]:
+            with self.subTest(text):
+                error = from_command("DataError", text, "place", text)
+                self.assertEqual((error.problem, error.remedy), (expected, expected))
+
+    def test_temporary_files_are_renamed_everywhere(self):
+        error = from_command("DataError", "/tmp/p/data is empty", "/tmp/p/data1", "pass it with --run /tmp/p/data1")
+        error.rename({"/tmp/p/data": "X", "/tmp/p/data1": "y"})
+        self.assertEqual((error.problem, error.place, error.remedy), ("X is empty", "y", "pass it with run y"))
+        self.assertEqual(str(error), "y: X is empty (pass it with run y)")
 
     def test_exceptions_can_be_pickled(self):
         error = planetree.DataError("too short", "x.txt", "add rows")

@@ -42,6 +42,13 @@ class Functions(unittest.TestCase):
         self.assertIn("learning_rate = 0.5", again.configuration)
         self.assertEqual(planetree.Model.load(self.at("m.parquet")).to_bytes(), self.model.to_bytes())
 
+    def test_monotone_constraints_are_a_dictionary_or_a_list(self):
+        settings = dict(preset="planet", num_trees=3)
+        by_name = planetree.train(self.at("train"), monotone_constraints={"f1": 1, "f2": -1}, **settings)
+        self.assertIn('monotone_constraints = "f1=1,f2=-1"', by_name.configuration)
+        in_order = planetree.train(self.at("train"), monotone_constraints=[1, -1] + [0] * 44, **settings)
+        self.assertIn('monotone_constraints = "1,-1,0,', in_order.configuration)
+
     def test_predict_and_evaluate_and_compare(self):
         table = planetree.predict(self.model, self.at("test"))
         self.assertEqual(table.column_names, ["query_id", "doc_id", "label", "score", "rank"])
@@ -95,6 +102,8 @@ class Functions(unittest.TestCase):
 
     def test_describe_and_convert(self):
         described = planetree.describe(self.at("train"))
+        model = planetree.Model.load(self.at("m.parquet"))
+        self.assertEqual(planetree.describe(model)["configuration"], planetree.describe(self.at("m.parquet"))["configuration"])
         self.assertIn("1800", json.dumps(described))
         done = planetree.convert(self.frames["test"], self.at("again"))
         self.assertEqual((done["rows"], done["features"]), (600, 46))

@@ -74,6 +74,25 @@ class Inputs(unittest.TestCase):
         ranker = planetree.Ranker(**SMALL).fit(X, self.y, qid=self.qid)
         np.testing.assert_array_equal(ranker.predict(scipy.sparse.csr_matrix(X)), ranker.predict(X))
 
+    def test_masked_values_are_missing(self):
+        masked = np.ma.masked_invalid(self.X)
+        masked.data[masked.mask] = 7.0
+        self.assertEqual(fitted(masked, self.y, qid=self.qid), self.expected)
+        ranker = planetree.Ranker(**SMALL).fit(self.X, self.y, qid=self.qid)
+        np.testing.assert_array_equal(ranker.predict(masked), ranker.predict(self.X))
+
+    def test_query_and_document_ids_may_be_objects(self):
+        documents = document_ids("train")
+        whole = self.frame.assign(doc_id=documents, label=self.y, qid=[str(query) for query in self.qid])
+        objects = whole.astype({"doc_id": object, "qid": object})
+        self.assertEqual(fitted(objects), fitted(whole))
+        # The first chunk of rows has no document ids, and so no type that it could be told by.
+        rows = 70_000
+        table = pandas.DataFrame({"query_id": np.arange(rows) // 10, "label": np.arange(rows) % 3, "score": np.arange(rows) % 7})
+        table["doc_id"] = pandas.Series([None] * (rows - 10) + [f"d{row}" for row in range(10)], dtype=object)
+        count = planetree.sql("SELECT count(doc_id) AS n, count(*) AS rows FROM t", {"t": table}).to_pandas()
+        self.assertEqual(count.iloc[0].tolist(), [10, rows])
+
     def test_narrow_numbers_are_not_widened(self):
         X = self.X.astype(np.float32)
         self.assertEqual(fitted(X, self.y, qid=self.qid), fitted(X.astype(np.float64), self.y, qid=self.qid))
@@ -158,6 +177,23 @@ class Inputs(unittest.TestCase):
         shuffled = frame[frame.columns[::-1]]
         for rows in (frame, shuffled, polars.DataFrame(shuffled), pyarrow.Table.from_pandas(shuffled).to_reader(11)):
             self.assertTrue(np.array_equal(ranker.model_.predict(rows), scores))
+
+    def test_few_rows_are_scored_as_in_a_frame(self):
+        X = np.vstack([letor("test")[0], np.full((1, 46), np.nan)])
+        ranker = planetree.Ranker("lambdamart", **SMALL).fit(self.X, self.y, qid=self.qid)
+        scores = ranker.model_.predict(pandas.DataFrame(X, columns=names(X)))
+        for rows in (X, X.astype(np.float32), np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], np.tile(X, (9, 1))):
+            found = ranker.predict(rows)
+            np.testing.assert_array_equal(found, np.tile(scores, len(rows) // len(X)))
+            for row in (0, 300, 600):
+                self.assertEqual(ranker.predict(rows[row : row + 1]), found[row])
+        self.assertEqual(ranker.model_._native.score_array(X[:1, :45]), None)
+        self.assertEqual(ranker.model_._native.score_array(np.full((1, 46), np.inf)), None)
+        infinite = np.where(np.isnan(X), np.inf, X)
+        np.testing.assert_array_equal(ranker.predict(infinite), scores)
+        used = int(ranker.feature_importances_.argmax())  # other features are not looked at
+        with self.assertRaisesRegex(planetree.DataError, f"column f{used + 1}"):
+            ranker.predict(np.where(np.arange(46) == used, 1e300, X))
 
     def test_models_that_normalise_within_queries_need_query_ids(self):
         X, y, qid = letor("test")

@@ -10,14 +10,20 @@ from planetree import _native
 PATH = pathlib.Path(__file__).resolve().parents[1] / "python/planetree/_parameters.py"
 HEAD = '''"""Types of the training parameters. Written by tests/write_parameters.py; a test compares it with the parameters."""
 
-from typing import Literal, Sequence, TypedDict
+from typing import Literal, Mapping, Sequence, TypedDict
 
 
 class Parameters(TypedDict, total=False):
     """Training parameters. docs/train.md describes them."""
 
 '''
-TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str | int | float | Sequence[float] | Sequence[str]"}
+TYPES = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str | int | float | Sequence[float] | Sequence[str]",
+    "table": "str | Sequence[int] | Mapping[str, int]",
+}
 
 
 def text():

@@ -1,4 +1,4 @@
-"""Learning to rank with gradient-boosted trees and random forests.
+"""Learning to rank with boosted trees, random forests, linear models and neural nets.
 
 Ranker is an estimator in the manner of scikit-learn:
 

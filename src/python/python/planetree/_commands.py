@@ -9,12 +9,14 @@ import os
 import tempfile
 from typing import Any, Mapping
 
+import numpy as np
+
 from . import _native
-from ._errors import UsageError
+from ._errors import PlanetreeError, UsageError
 from ._frames import Rows, are_adjacent, labels, queries
 from ._model import Model
-from ._options import arguments, text_of
-from ._progress import Progress
+from ._options import arguments, text_of, unknown
+from ._progress import Progress, Report
 
 
 def is_path(data: Any) -> bool:
@@ -22,27 +24,54 @@ def is_path(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
 
 
-def dataset_options(**given: Any) -> dict[str, Any]:
-    """Returns the options of a dataset that is written from rows."""
-    options: dict[str, Any] = {
-        "query_column": None,
-        "label_column": None,
-        "doc_column": None,
-        "weight_column": None,
-        "position_column": None,
-        "ignore_columns": [],
-        "categorical": [],
-        "sort_queries": False,
-        "overwrite": False,
-        "threads": None,
-        "memory_limit": None,
-    }
-    return options | given
+# Options of a dataset that is written from rows, and their defaults.
+DATASET_OPTIONS: dict[str, Any] = {
+    "query_column": None,
+    "label_column": None,
+    "doc_column": None,
+    "weight_column": None,
+    "position_column": None,
+    "ignore_columns": [],
+    "categorical": [],
+    "sort_queries": False,
+    "overwrite": False,
+    "threads": None,
+    "memory_limit": None,
+}
+
+
+def dataset_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns all options of a dataset that is written from rows. Values of other types are refused."""
+    return DATASET_OPTIONS | {name: _dataset_option(name, value) for name, value in given.items()}
+
+
+def _dataset_option(name: str, value: Any) -> Any:
+    if name not in DATASET_OPTIONS:
+        raise unknown("option of data frames", name, DATASET_OPTIONS)
+    default = DATASET_OPTIONS[name]
+    if default is False:
+        is_valid, expected = isinstance(value, (bool, np.bool_)), "True or False"
+    elif isinstance(default, list):
+        value = [] if value is None else [value] if isinstance(value, str) else list(value) if np.iterable(value) else [value]
+        is_valid, expected = all(isinstance(each, str) for each in value), "names of columns"
+    elif value is None:
+        return None
+    elif name == "threads":
+        is_valid = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+        expected = "a whole number from 1; without it, all cores are used"
+    elif name == "memory_limit":
+        is_valid, expected = isinstance(value, (str, int, np.integer)), 'a size such as "1GiB", or a number of bytes'
+        value = str(value)
+    else:
+        is_valid, expected = isinstance(value, str), "the name of a column"
+    if not is_valid:
+        raise UsageError(f"{name}: found {value!r}", None, f"pass {expected}")
+    return value
 
 
 def write_frame(data: Any, output: str, report: Any = None, **given: Any) -> dict[str, Any]:
     """Writes a data frame with query ids and labels as a dataset."""
-    options = dataset_options(**given)
+    options = dataset_options(given)
     if isinstance(data, Rows):
         rows = data
     else:
@@ -76,6 +105,18 @@ def _release_memory() -> None:
         pass
 
 
+def releasing(report: Report) -> Report:
+    """Returns a report that also returns freed memory to the system when a phase of a training begins: binning frees much
+    that the following rounds do not use."""
+
+    def release(kind: str, text: str, round: int, rounds: int) -> None:
+        if kind == "phase":
+            _release_memory()
+        report(kind, text, round, rounds)
+
+    return release
+
+
 class Workplace:
     """A temporary directory for the datasets and files of a call."""
 
@@ -83,23 +124,32 @@ class Workplace:
         self._directory = tempfile.TemporaryDirectory(prefix="planetree-")
         self._report = report
         self._count = 0
+        self._names: dict[str, str] = {}
 
     def __enter__(self) -> Workplace:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._directory.cleanup()
+        if isinstance(error, PlanetreeError):
+            error.rename(self._names)
 
-    def path(self, name: str) -> str:
-        """Returns the path of a file in the directory."""
-        return os.path.join(self._directory.name, name)
+    def path(self, file: str, name: str | None = None) -> str:
+        """Returns the path of a file in the directory. `name` is its name in messages."""
+        path = os.path.join(self._directory.name, file)
+        if name is not None:
+            self._names[path] = name
+        return path
+
+    def _next(self, file: str) -> str:
+        self._count += 1
+        return self.path(file.format(self._count), "data" if self._count == 1 else f"data {self._count}")
 
     def dataset(self, data: Any) -> str:
         """Returns the path of a dataset: the given one, or one that is written from a data frame."""
         if is_path(data):
             return os.fspath(data)
-        self._count += 1
-        output = self.path(f"data{self._count}")
+        output = self._next("data{}")
         write_frame(data, output, self._report)
         return output
 
@@ -107,18 +157,24 @@ class Workplace:
         """Returns the path of a table: the given one, or a Parquet file that is written from a data frame."""
         if is_path(data):
             return os.fspath(data)
-        self._count += 1
-        output = self.path(f"frame{self._count}.parquet")
+        output = self._next("frame{}.parquet")
         _native.write_parquet(data if isinstance(data, Rows) else Rows(data, name="data", keep_types=True), output)
         return output
 
     def each(self, data: Any, write: Any) -> list[str]:
         """Returns the paths of one or several datasets or tables, with their names if they have names."""
         if isinstance(data, Mapping):
-            return [f"{name}={write(each)}" for name, each in data.items()]
+            return [f"{checked_name(name)}={write(each)}" for name, each in data.items()]
         if isinstance(data, (list, tuple)):
             return [write(each) for each in data]
         return [write(data)]
+
+
+def checked_name(name: Any) -> str:
+    """Returns the name of a dataset or a table; fails if a command would read it otherwise."""
+    if not isinstance(name, str) or not name or "=" in name:
+        raise UsageError(f"found the name {name!r}", None, "name it by a string without =")
+    return name
 
 
 def run_json(command: str, words: list[str], verbose: bool | None = None) -> Any:
@@ -184,6 +240,8 @@ def predict(
 def _model_path(model: Any, place: Workplace) -> str:
     if is_path(model):
         return os.fspath(model)
+    if not isinstance(model, Model):
+        raise UsageError(f"found {type(model).__name__}, expected a model", None, "pass a Model, a path or a URL")
     path = place.path("model.parquet")
     model.save(path)
     return path
@@ -260,18 +318,16 @@ def convert(data: Any, output: str | os.PathLike[str], *, verbose: bool | None =
         paths = [os.fspath(each) for each in ([data] if is_path(data) else data)]
         words = [*paths, "--output", os.fspath(output), *arguments("convert", options)]
         return run_json("convert", words, verbose)
-    for name in options:
-        if name not in dataset_options():
-            from ._options import unknown
-
-            raise unknown("option of data frames", name, dataset_options())
     with Progress(verbose) as report:
         return write_frame(data, os.fspath(output), report, **options)
 
 
-def describe(path: str | os.PathLike[str], *, verbose: bool | None = None, **options: Any) -> dict[str, Any]:
+def describe(
+    path: Model | str | os.PathLike[str], *, verbose: bool | None = None, **options: Any
+) -> dict[str, Any]:
     """Describes a dataset, a model or any other table of planetree."""
-    return run_json("describe", [os.fspath(path), *arguments("describe", options)], verbose)
+    with Workplace() as place:
+        return run_json("describe", [_model_path(path, place), *arguments("describe", options)], verbose)
 
 
 def sql(
@@ -289,7 +345,7 @@ def sql(
         words = [word for each in place.each(tables or {}, place.table) for word in ("--table", each)]
         words += ["--output", output, f"--command={query}", *arguments("sql", options)]
         _native.run(["sql", *words], report)
-        if not os.path.exists(output):
+        if not os.path.exists(output) or os.path.getsize(output) == 0:
             raise UsageError("the query has no result", None, "pass a query that returns rows")
         return _native.Table.read(output)
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ._errors import DataError, UsageError
 
-# Number of cells of a chunk. Several chunks are on their way at a time.
-_CHUNK_CELLS = 1 << 20
+# Number of cells of a chunk. Several chunks are on their way at a time, each in several forms.
+_CHUNK_CELLS = 1 << 18
 _MOST_ROWS = 1 << 16
 
 # Names of columns with query ids, as `planetree convert` recognises them.
@@ -71,6 +71,8 @@ class Rows:
             self._check_kind(X.dtype)
             self._open_array(X.tocsr(), lambda part: part.toarray())
         elif hasattr(X, "__arrow_c_stream__"):
+            if type(X).__name__ in ("Series", "ChunkedArray"):
+                raise _not_a_table(self.name, 1)
             self.rows = X
             self.names = _stream_names(X)
             self.width = None if self.names is None else len(self.names)
@@ -78,8 +80,10 @@ class Rows:
         elif hasattr(X, "fetch_arrow_reader"):  # relations of earlier versions of DuckDB
             self.rows = X.fetch_arrow_reader(_MOST_ROWS)
             self.names = list(self.rows.schema.names)
+        elif type(X).__name__ == "LazyFrame":
+            raise DataError("found a LazyFrame, whose rows are not known yet", self.name, "pass X.collect()")
         else:
-            X = np.asarray(X)
+            X = np.asarray(_unmasked(X))
             if X.ndim != 2:
                 raise _not_a_table(self.name, X.ndim)
             self._check_kind(X.dtype)
@@ -110,10 +114,19 @@ class Rows:
             )
         is_kept = lambda name: self._only is None or self.names is None or name in self._only
         kept = [place for place, name in enumerate(names) if is_kept(name)]
+        if self._keep_types and any(X.dtypes.iloc[place] == object for place in kept):
+            self.rows = _typed(X, self.name)
+            return
+        query = self.query_column() if self._query_name is None else self._query_name
+        if query and query in names and X.dtypes.iloc[names.index(query)] == object:
+            self._take_query(X, query)
+            kept.remove(names.index(query))
         names = [names[place] for place in kept]
         dtypes = [X.dtypes.iloc[place] for place in kept]
+        texts = {name for name in names if name in self._exact or _has_documents([name])}
+        texts = {name: "string" for name, dtype in zip(names, dtypes) if name in texts and dtype == object}
         for name, dtype in zip(names, dtypes):
-            if dtype == object and not self._keep_types:
+            if dtype == object and name not in texts and not self._keep_types:
                 raise DataError(f"column {name} has the type object", self.name, _REMEDY_OBJECT)
             if getattr(dtype, "kind", "") == "c":
                 raise DataError(f"Complex data not supported: column {name}", self.name, "pass real numbers")
@@ -121,10 +134,9 @@ class Rows:
         is_numeric = all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
         is_exact = self._keep_types or bool(self._exact.intersection(names)) or _has_documents(names)
         if is_numeric and not is_exact:
-            query = self.query_column() if self._query_name is None else self._query_name
             if query and query in names:
                 # All columns of a chunk are floating-point numbers, but query ids are names.
-                self.query = queries(X[query], f"{self.name}: column {query}")
+                self._take_query(X, query)
                 kept.remove(list(X.columns).index(query))
                 self.columns.remove(query)
             is_narrow = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
@@ -135,8 +147,13 @@ class Rows:
             return
         columns = self.columns
         self.rows = (
-            part.iloc[:, kept].reset_index(drop=True).set_axis(columns, axis=1) for part in _parts(X.iloc, X.shape)
+            part.iloc[:, kept].reset_index(drop=True).astype(texts).set_axis(columns, axis=1)
+            for part in _parts(X.iloc, X.shape)
         )
+
+    def _take_query(self, X: Any, column: str) -> None:
+        """Takes the query ids from a column of a pandas frame."""
+        self.query = queries(X[column], f"{self.name}: column {column}")
 
     def column(self, name: str) -> Any:
         """Returns the values of a column as an array; None if they are not known in advance."""
@@ -151,6 +168,31 @@ class Rows:
         """Returns the name of the column with query ids."""
         lower = {name.lower(): name for name in reversed(self.names or [])}
         return next((lower[name] for name in QUERY_COLUMNS if name in lower), None)
+
+
+def _typed(X: Any, name: str) -> Any:
+    """Returns a pandas frame as an Arrow table. The types of columns of the type object are those of all their values; a
+    chunk could have others."""
+    import pyarrow
+
+    try:
+        return pyarrow.Table.from_pandas(X, preserve_index=False)
+    except pyarrow.ArrowException as error:
+        raise DataError(" ".join(map(str, error.args)), name, "convert the column to one type") from None
+
+
+def _unmasked(values: Any) -> Any:
+    """Returns an array without a mask, in which masked values are missing. Everything else is returned as it is."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.kind in "fiub":
+        return values.astype(np.float64).filled(np.nan)
+    return values.astype(object).filled(None)
+
+
+def _is_missing(value: Any) -> bool:
+    # Comparisons with pandas.NA are neither true nor false.
+    return value is None or type(value).__name__ == "NAType" or value != value or value == ""
 
 
 def _has_documents(names: list[Any]) -> bool:
@@ -168,11 +210,10 @@ def _is_sparse(X: Any) -> bool:
 
 
 def _not_a_table(name: str, dimensions: int) -> DataError:
-    return DataError(
-        f"Expected 2D array, got {dimensions}D array instead",
-        name,
-        "Reshape your data either using X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for a single row",
-    )
+    remedy = "Reshape your data either using X.reshape(-1, 1) for a single feature or X.reshape(1, -1) for a single row"
+    if dimensions == 0:
+        remedy = "pass a data frame, an Arrow table, a sparse matrix or an array with a row per document"
+    return DataError(f"Expected 2D array, got {dimensions}D array instead", name, remedy)
 
 
 def _stream_names(X: Any) -> list[str] | None:
@@ -211,7 +252,7 @@ def labels(y: Any, name: str = "y") -> np.ndarray:
     if _is_sparse(y):
         raise DataError("sparse labels are not supported", name, "pass a dense array")
     try:
-        values = np.ascontiguousarray(y, dtype=np.float64)
+        values = np.ascontiguousarray(_unmasked(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"labels must be numbers: {error}", name, "pass grades such as 0, 1, 2") from None
     if values.ndim == 2 and values.shape[1] == 1:
@@ -233,13 +274,17 @@ def labels(y: Any, name: str = "y") -> np.ndarray:
             f"{name}: row {wrong[0] + 1}",
             "shift the labels so that the lowest is 0",
         )
+    wrong = np.flatnonzero(values > np.finfo(np.float32).max)
+    if wrong.size:
+        problem = f"found {values[wrong[0]]:g}, expected a label that fits in 32 bits"
+        raise DataError(problem, f"{name}: row {wrong[0] + 1}", "pass grades such as 0, 1, 2")
     return values
 
 
 def weights(values: Any, name: str = "sample_weight") -> np.ndarray:
     """Returns weights as numbers."""
     try:
-        values = np.ascontiguousarray(values, dtype=np.float64)
+        values = np.ascontiguousarray(_unmasked(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"weights must be numbers: {error}", name, "pass one number per row") from None
     if values.ndim != 1:
@@ -257,7 +302,7 @@ def weights(values: Any, name: str = "sample_weight") -> np.ndarray:
 
 def queries(qid: Any, name: str = "qid") -> Any:
     """Returns query ids as 64-bit integers or as a list of strings. Missing ids are refused."""
-    values = np.asarray(qid)
+    values = np.asarray(_unmasked(qid))
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.ravel()
     if values.ndim != 1:
@@ -275,9 +320,12 @@ def queries(qid: Any, name: str = "qid") -> Any:
         raise DataError(f"found query ids of type {values.dtype}", name, "pass integers or strings as query ids")
     words = values.tolist()
     for row, word in enumerate(words):
-        if word is None or word != word or word == "":
+        if _is_missing(word):
             raise DataError("the query id is missing", f"{name}: row {row + 1}", "pass a query id for every row")
-    return [word.decode() if isinstance(word, bytes) else str(word) for word in words]
+    try:
+        return [word.decode() if isinstance(word, bytes) else str(word) for word in words]
+    except UnicodeDecodeError as error:
+        raise DataError(f"a query id is not UTF-8 text: {error}", name, "pass integers or strings as query ids") from None
 
 
 def group_ids(group: Any, name: str = "group") -> np.ndarray:
@@ -304,9 +352,15 @@ def are_adjacent(query: Any) -> bool:
 
 
 def check_lengths(rows: Rows, columns: Iterable[tuple[str, Any]]) -> None:
-    """Fails if a column has another length than the rows."""
+    """Fails if a column has another length than the rows. The column "group" has the query ids of given sizes."""
     for name, values in columns:
         if values is not None and rows.length is not None and len(values) != rows.length:
+            if name == "group":
+                raise DataError(
+                    f"{rows.name} has {rows.length} rows, but the sizes in group add up to {len(values)}",
+                    None,
+                    f"pass the number of rows of every query of {rows.name}, in the order of the rows",
+                )
             raise DataError(
                 f"{rows.name} has {rows.length} rows, but {name} has {len(values)}",
                 None,

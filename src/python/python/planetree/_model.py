@@ -70,6 +70,10 @@ class Model:
         Some models normalise scores within a query and need the query ids: qid, or the sizes of the queries (group) of
         rows that are grouped by query, or a column qid of X.
         """
+        if type(X) is np.ndarray and qid is None and group is None:
+            few = self._native.score_array(X)
+            if few is not None:
+                return np.frombuffer(few, dtype=np.float64)
         rows = Rows(X, only=self.feature_names)
         if rows.columns is not None and rows.names is None:
             if rows.width != len(self.feature_names):
@@ -88,7 +92,7 @@ class Model:
                 query = group_ids(group)
             elif qid is not None:
                 query = queries(qid)
-        check_lengths(rows, [("qid", query)])
+        check_lengths(rows, [("qid" if group is None else "group", query)])
         scores = self._native.predict(rows.rows, rows.columns, query)
         return np.frombuffer(scores, dtype=np.float64)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from typing import Any
 
@@ -17,22 +18,34 @@ def _options_of(command: str) -> dict[str, tuple[bool, bool]]:
 
 
 @functools.cache
+def _kinds() -> dict[str, str]:
+    """Returns the kinds of all training parameters by their names and aliases."""
+    return {name: entry[2] for entry in _native.parameters() for name in (entry[0], *entry[1])}
+
+
 def parameter_names() -> frozenset[str]:
     """Returns the names and aliases of all training parameters."""
-    return frozenset(name for entry in _native.parameters() for name in (entry[0], *entry[1]))
+    return frozenset(_kinds())
+
+
+def _without_stage(name: str) -> str:
+    """Returns the name of a parameter. Parameters of stages are called stage.N.NAME."""
+    parts = name.split(".")
+    return parts[2] if len(parts) == 3 and parts[0] == "stage" and parts[1].isdigit() else name
 
 
 def is_parameter(name: str) -> bool:
-    """Returns whether a name is a training parameter. Parameters of stages are called stage.N.NAME."""
-    parts = name.split(".")
-    if len(parts) == 3 and parts[0] == "stage" and parts[1].isdigit():
-        name = parts[2]
-    return name in parameter_names()
+    """Returns whether a name is a training parameter."""
+    return _without_stage(name) in _kinds()
+
+
+# What other libraries call the number of threads, which is no training parameter.
+_THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
 
 
 def unknown(kind: str, name: str, names: Any) -> UsageError:
     """Returns the error for an unknown name, with the nearest one."""
-    near = difflib.get_close_matches(name, sorted(names), n=1)
+    near = ["threads"] if name in _THREADS else difflib.get_close_matches(name, sorted(names), n=1)
     remedy = f"did you mean {near[0]}?" if near else "docs/train.md lists all parameters"
     return UsageError(f"unknown {kind} {name!r}", None, remedy)
 
@@ -54,6 +67,8 @@ def text_of(value: Any) -> str:
         return f"{value:.1f}"
     if isinstance(value, (list, tuple)):
         return ",".join(text_of(each) for each in value)
+    if isinstance(value, dict):
+        return ",".join(f"{json.dumps(str(name))}={text_of(each)}" for name, each in value.items())
     if isinstance(value, (str, int, float, os.PathLike)):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     raise UsageError(f"found a value of type {type(value).__name__}", None, "pass a number, a string, True or False")
@@ -62,8 +77,13 @@ def text_of(value: Any) -> str:
 def settings(parameters: dict[str, Any]) -> list[str]:
     """Returns training parameters as command-line arguments. None means the default."""
     check_parameters(parameters)
-    given = ((name, value) for name, value in parameters.items() if value is not None)
-    return [word for name, value in given for word in ("--set", f"{name}={text_of(value)}")]
+    words: list[str] = []
+    for name, value in parameters.items():
+        if isinstance(value, dict) and _kinds()[_without_stage(name)] != "table":
+            raise UsageError(f"{name}: found a value of type dict", None, "pass a number, a string, True or False")
+        if value is not None:
+            words += ["--set", f"{name}={text_of(value)}"]
+    return words
 
 
 def arguments(command: str, options: dict[str, Any], *, may_set: bool = False) -> list[str]:

@@ -1,6 +1,6 @@
 """Types of the training parameters. Written by tests/write_parameters.py; a test compares it with the parameters."""
 
-from typing import Literal, Sequence, TypedDict
+from typing import Literal, Mapping, Sequence, TypedDict
 
 
 class Parameters(TypedDict, total=False):
@@ -108,7 +108,7 @@ class Parameters(TypedDict, total=False):
     min_samples_leaf: int | None
     min_examples: int | None
     min_data_to_split: int | None
-    # Minimum rows of a node that is split
+    # Minimum rows that a node needs to be split
     min_samples_split: int | None
     min_rows: int | None
     min_gain: float | None
@@ -126,7 +126,7 @@ class Parameters(TypedDict, total=False):
     reg_lambda: float | None
     l2_regularization: float | None
     normalise_features: Literal["query", "z", "minmax", "none"] | None
-    # Linear models and nets: normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all
+    # Normalise features by query (minimum 0, maximum 1), over all training rows by z (mean 0, deviation 1) or minmax (minimum 0, maximum 1), or not at all; trees are the same with z, minmax and none
     normalize_features: Literal["query", "z", "minmax", "none"] | None
     feature_normalisation: Literal["query", "z", "minmax", "none"] | None
     min_sum_hessian: float | None
@@ -202,6 +202,11 @@ class Parameters(TypedDict, total=False):
     # AdaRank: training ends when a round would lower train_metric by at least this; Coordinate Ascent: a restart ends when a sweep over all features gains less than this
     svm_c: str | int | float | Sequence[float] | Sequence[str] | None
     # SVMs: weight of the mean loss against half the squared weights; auto tries 0.01 to 100, one value per round, and keeps the best by the first metric on the first validation set
+    monotone_constraints: str | Sequence[int] | Mapping[str, int] | None
+    # Trees: direction in which scores may change when the values of a feature rise, 1 (they never fall), -1 (they never rise) or 0 (no constraint)
+    mc: str | Sequence[int] | Mapping[str, int] | None
+    monotone_constraint: str | Sequence[int] | Mapping[str, int] | None
+    monotonic_cst: str | Sequence[int] | Mapping[str, int] | None
     undersample: float | None
     # SVM of relevance: nonrelevant documents per relevant one, drawn at random (seed); 0 uses all of them
     svm_tolerance: float | None
@@ -221,7 +226,7 @@ class Parameters(TypedDict, total=False):
     optimizer: Literal["adam", "sgd"] | None
     solver: Literal["adam", "sgd"] | None
     batch_queries: int | None
-    # Nets: queries per step, drawn anew in every epoch; 0 takes all queries at once
+    # Nets: queries per step, drawn again in every epoch; 0 takes all queries at once
     batch_size: int | None
     restarts: int | None
     # Nets: train this many nets from different initial weights side by side, and keep the best one after each epoch

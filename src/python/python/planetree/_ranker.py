@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
-from ._commands import Workplace, score_rows, write_frame
+from ._commands import Workplace, checked_name, releasing, score_rows, write_frame
 from ._errors import DataError, UsageError
 from ._frames import Rows, check_lengths, group_ids, labels, queries, weights
 from ._model import Model
@@ -108,30 +108,31 @@ class Ranker:
         if self.preset is not None:
             words += ["--preset", self.preset]
         with Progress(self.verbose) as report, Workplace(report) as place:
-            rows = _given("X", X, y, _one(qid, group), sample_weight)
+            rows = _given("X", X, y, qid, group, sample_weight)
             if rows.length == 1:
                 raise DataError("found 1 sample, expected at least 2 rows", "X", "pass rows of different labels")
-            train = place.path("train")
-            options = {"categorical": list(categorical or []), "threads": self.threads}
-            features = self._write(rows, train, report, **options)
+            train = place.path("train", "X")
+            options = {"categorical": categorical, "threads": self.threads}
+            features, names_in = self._write(rows, train, report, **options), rows.names
+            del rows  # with the copies of labels and query ids
             for number, (name, (X_valid, y_valid)) in enumerate(zip(names, evals)):
                 given = (_item(each, number, len(evals), of) for each, of in ((eval_qid, "eval_qid"), (eval_group, "eval_group")))
-                valid = place.path(f"valid{number}")
-                rows_valid = _given(f"eval_set[{number}]", X_valid, y_valid, _one(*given), None)
-                self._write(rows_valid, valid, report, **options)
+                valid = place.path(f"valid{number}", f"eval_set[{number}]")
+                self._write(_given(f"eval_set[{number}]", X_valid, y_valid, *given, None), valid, report, **options)
                 words += ["--valid", f"{name}={valid}"]
             model, stats, rounds = place.path("model.parquet"), place.path("stats.json"), place.path("rounds.json")
             words += ["--data", train, "--model", model, "--stats", stats]
+            words += ["--compact"]  # the frame is in memory, too
             words += ["--rounds", rounds] if evals else []
             words += [] if self.threads is None else ["--threads", str(self.threads)]
             words += [] if self.memory_limit is None else ["--memory-limit", str(self.memory_limit)]
-            _native.run(["train", *words], report)
+            _native.run(["train", *words], releasing(report))
             self.model_ = Model.load(model)
             with open(stats, encoding="utf-8") as file:
                 self.best_iteration_ = json.load(file)["best_round"]
             self.evals_result_ = _rounds(rounds) if evals else {}
         self.n_features_in_ = features
-        if rows.names is not None:
+        if names_in is not None:
             self.feature_names_in_ = np.array(self.model_.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -151,7 +152,7 @@ class Ranker:
         self, X: Any, y: Any, *, qid: Any = None, group: Any = None, metric: str = "ndcg@10", convention: str | None = None
     ) -> float:
         """Returns the mean of a metric over the queries."""
-        rows = _given("X", X, y, _one(qid, group), None)
+        rows = _given("X", X, y, qid, group, None)
         query, column = rows.query, rows.query_column()
         if query is None and column is not None:
             values = rows.column(column)
@@ -209,7 +210,7 @@ def _names_of(evals: list[Any], given: list[str] | None) -> list[str]:
     if given is not None:
         if len(given) != len(evals):
             raise UsageError(f"found {len(given)} names of {len(evals)} validation sets", "eval_names", "pass one each")
-        return list(given)
+        return [checked_name(name) for name in given]
     return ["valid"] if len(evals) == 1 else [f"valid_{number}" for number in range(len(evals))]
 
 
@@ -232,8 +233,9 @@ def _one(qid: Any, group: Any) -> Any:
     return None if qid is None else queries(qid)
 
 
-def _given(name: str, X: Any, y: Any, query: Any, weight: Any) -> Rows:
+def _given(name: str, X: Any, y: Any, qid: Any, group: Any, weight: Any) -> Rows:
     """Returns rows with their labels, query ids and weights."""
+    query = _one(qid, group)
     rows = Rows(X, name=name, query=None if query is None else False)
     if rows.width == 0:
         shape = f"(shape=({rows.length}, 0))"
@@ -256,7 +258,7 @@ def _given(name: str, X: Any, y: Any, query: Any, weight: Any) -> Rows:
     if weight is not None:
         rows.weight = weights(weight)
         _check_absent("weight", "sample_weight", rows)
-    check_lengths(rows, [("y", rows.label), ("qid", rows.query), ("sample_weight", rows.weight)])
+    check_lengths(rows, [("y", rows.label), ("qid" if group is None else "group", rows.query), ("sample_weight", rows.weight)])
     return rows
 
 
@@ -270,7 +272,7 @@ def _no_queries(name: str) -> UsageError:
 
 
 def _check_width(X: Any, expected: int) -> None:
-    width = Rows(X).width
+    width = X.shape[1] if type(X) is np.ndarray and X.ndim == 2 else Rows(X).width
     if width is not None and width != expected:
         problem = f"X has {width} features, but Ranker is expecting {expected} features as input"
         raise DataError(problem, None, "pass the features that the model was trained on")
