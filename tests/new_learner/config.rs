@@ -23,6 +23,7 @@ pub(super) static VOTES: LearnerSpec = LearnerSpec {
     own: None,
     uses: &[&RANKING, &NORMALISATION],
     records: &[],
+    omits: &[],
     objectives: &[],
     no_custom_objective: Some("feature votes use train_metric"),
     replaces_rounds: true,

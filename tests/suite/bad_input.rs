@@ -293,7 +293,7 @@ fn unusable_paths_are_reported() {
     );
     expect_error(
         "convert in.txt --output out --memory-limit 1MiB",
-        "error: --memory-limit 1 MiB is too small\n",
+        "error: --memory-limit 1.0 MiB is too small\n",
     );
     assert_eq!(names_in(temporary.path()), ["in.txt"]);
 }
@@ -315,13 +315,18 @@ fn unreadable_files_and_unwritable_directories_are_rejected() {
     let binary = temporary.path().join("planetree");
     fs::copy(BINARY, &binary).unwrap();
     let as_nobody = |input: &str| {
-        let output = std::process::Command::new(&binary)
-            .current_dir(temporary.path())
-            .args(["convert", input, "--output", "out"])
-            .uid(65534)
-            .gid(65534)
-            .output()
-            .unwrap();
+        let mut command = std::process::Command::new(&binary);
+        command.current_dir(temporary.path()).args(["convert", input, "--output", "out"]);
+        command.uid(65534).gid(65534);
+        let output = loop {
+            match command.output() {
+                // A process that another test is just starting may have inherited the copy, open for writing.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                output => break output.unwrap(),
+            }
+        };
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -413,4 +418,13 @@ fn carriage_returns_and_utf_16_are_named() {
         );
     }
     accepted(text.replace('\n', "\r\n").as_bytes(), "");
+    let room = room();
+    let utf_16: Vec<u8> = "query_id,label\nq1,1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(room.path().join("in.csv"), utf_16).unwrap();
+    let stderr = sql::sql_in(room.path(), "", "SELECT * FROM 'in.csv'", &[]).failed().stderr;
+    assert!(stderr.contains("in.csv: the text is encoded as UTF-16"), "{stderr}");
+    fs::write(room.path().join("a.run"), "1 Q0 d1 1 5 t\r1 Q0 d2 2 4 t\r").unwrap();
+    fs::write(room.path().join("a.qrels"), "1 0 d1 1\n1 0 d2 0\n").unwrap();
+    let stderr = run(room.path(), "evaluate --run a.run --qrels a.qrels").failed().stderr;
+    assert!(stderr.contains("a.run: the lines end in carriage returns (CR) only"), "{stderr}");
 }

@@ -124,6 +124,10 @@ fn bad_baselines_are_refused() {
         &["two rankings have the same name: a", "help: choose another name: --feature NAME=f2"],
     );
     refused(
+        "--data data --feature random=f1 --random",
+        &["two rankings have the same name: random", "help: choose another name: --feature NAME=f1"],
+    );
+    refused(
         "--data data",
         &["there is nothing to rank its rows by", "help: pass --scores FILE, --feature NAME or --random"],
     );

@@ -342,6 +342,27 @@ fn bad_input_is_refused() {
 }
 
 #[test]
+fn models_without_common_features_are_said() {
+    let room = room();
+    for (name, feature) in [("prices", "price"), ("more", "price"), ("ages", "age")] {
+        let rows: String = (0..40).map(|row| format!("{},{},{row}\n", row / 10, row % 10 / 4)).collect();
+        fs::write(room.path().join("rows.csv"), format!("qid,label,{feature}\n{rows}")).unwrap();
+        run(room.path(), &format!("convert rows.csv --output {name}-data")).ok();
+        let settings = "--set num_trees=2 --set min_data_in_leaf=1";
+        train(room.path(), &format!("--preset mart --data {name}-data {settings} --model {name}"));
+    }
+    for (members, said) in [
+        ("prices ages", "note: prices and ages have no feature in common with any other model"),
+        ("prices more ages", "note: ages has no feature in common with any other model"),
+    ] {
+        let ran = run(room.path(), &format!("blend {members} --output out")).ok();
+        assert!(ran.stderr.contains(said), "{members}: {}", ran.stderr);
+    }
+    let ran = run(room.path(), "blend prices more --output out").ok();
+    assert!(!ran.stderr.contains("in common"), "{}", ran.stderr);
+}
+
+#[test]
 fn labels_are_mapped_before_weights_are_found() {
     let room = room();
     models(room.path());

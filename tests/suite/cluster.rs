@@ -160,7 +160,7 @@ fn a_training_survives_the_loss_of_a_merging_executor() {
 fn lose_an_executor(usage: &str) {
     let room = room();
     dataset(room.path(), "data", &graded(7, 200, 25), "--partition-rows 400");
-    let arguments = "--data data --set num_trees=30 --model";
+    let arguments = "--data data --set num_trees=12 --model";
     train(room.path(), &format!("{arguments} expected"));
     let mut cluster = Cluster::start(2, &[]);
     let mut training = command(

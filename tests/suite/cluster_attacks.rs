@@ -131,7 +131,7 @@ fn a_training_survives_a_merging_executor_that_hangs() {
 
 fn hang_an_executor(usage: &str) {
     let room = room();
-    let arguments = prepare(room.path(), 30);
+    let arguments = prepare(room.path(), 12);
     let cluster = Cluster::start(2, &[]);
     let training = train_for_a_while(room.path(), &arguments, &cluster, usage);
     signal(&cluster.executors[1], "-STOP");

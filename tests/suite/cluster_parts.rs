@@ -14,6 +14,8 @@ fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
     dataset(at, "vali", &graded(32, 20, 15), "");
     train(at, "--preset rf-point --data data --set num_trees=4 --model forest");
     train(at, "--preset planet --data data --set num_trees=4 --model boosted");
+    run(at, "predict --model forest --data data --output start").ok();
+    run(at, "predict --model forest --data vali --output start-of-vali").ok();
     for variant in [
         "--preset igbrt --data data --set stage.1.num_trees=5 --set stage.2.num_trees=4",
         "--preset avg-ksgbrt --data data --set runs=3 --set num_trees=4",
@@ -25,6 +27,8 @@ fn models_of_several_parts_are_the_same_on_any_number_of_executors() {
         "--preset planet --data data --start-model boosted --set num_trees=4",
         "--preset lambdamart --data data --data more --start-model forest --set num_trees=4",
         "--preset linear --data data --start-model forest",
+        "--preset planet --data data --start-scores start --start-scores valid=start-of-vali --set num_trees=4",
+        "--preset lambdamart --data data --start-scores start --start-scores valid=start-of-vali --set num_trees=3 --set runs=2 --set bagging_fraction=0.5",
         "--preset lambdarank-net --data data --start-model forest --set num_trees=2",
     ] {
         let expected = trained_with_log(at, &format!("{variant} --threads 1"));

@@ -90,16 +90,18 @@ fn binned_data_on_disk_change_nothing() {
 
 #[cfg(feature = "cluster")]
 #[test]
-fn boosting_on_a_cluster_knows_costs_and_forests_refuse_them() {
+fn clusters_train_the_same_models() {
     let room = room();
     same_rows(room.path());
     costs(room.path());
-    let arguments = "--costs costs.csv --cost-lambda 0.3 --data many";
-    let expected = trained_bytes(room.path(), &format!("{} {arguments}", LEARNERS[0]));
-    let cluster = trained_bytes(room.path(), &format!("{} {arguments} --cluster local:2", LEARNERS[0]));
-    assert!(cluster == expected);
-    let forest = run(room.path(), &format!("train {} {arguments} --cluster local:2 --model f", LEARNERS[3]));
-    assert_refused("a forest", &forest, 2, &["--costs: forests on a cluster"]);
+    for learner in LEARNERS {
+        let arguments = format!("{learner} --costs groups.csv --cost-lambda 0.3 --data many");
+        let expected = trained_bytes(room.path(), &arguments);
+        assert!(
+            trained_bytes(room.path(), &format!("{arguments} --cluster local:2")) == expected,
+            "{learner}"
+        );
+    }
 }
 
 /// Writes 40 rows whose gains are known: the label is 4 if f1 is above 1, plus 2 if f1 is odd, plus f2. Of n rows, a
@@ -163,22 +165,44 @@ fn costs_that_outweigh_gains_are_warned_about() {
     same_rows(room.path());
     let features = described(room.path(), "one")["features"].as_array().unwrap().len() as u64;
     // All features but the first cost more than any split gains: the first wins wherever it has a cut.
-    let rows =
-        (1..=features).map(|feature| format!("f{feature},{}\n", if feature == 1 { 0 } else { 1000000 }));
-    fs::write(room.path().join("dear.csv"), format!("feature,cost\n{}", rows.collect::<String>())).unwrap();
-    for learner in
-        ["--preset planet --set max_depth=1", "--preset rf --set features_per_node=all --set max_depth=1"]
-    {
-        let learner = format!("{learner} --set num_trees=4 --data one --costs dear.csv");
-        let ran = run(room.path(), &format!("train {learner} --model m")).ok();
-        assert!(
-            ran.stderr.contains("costs outweigh gains: the largest gain in the first tree is"),
-            "{}",
-            ran.stderr
-        );
-        assert!(features_by_tree(&room.path().join("m")).iter().flatten().all(|feature| feature == "f1"));
-        let ran = run(room.path(), &format!("train {learner} --set cost_lambda=1e-7 --model m")).ok();
-        assert!(!ran.stderr.contains("outweigh"), "{}", ran.stderr);
+    let mut dear = (1..=features).map(|feature| (feature, if feature == 1 { 0 } else { 1_000_000 }));
+    // All costs are far apart: the cheapest feature that has a cut wins.
+    let mut ranked = (1..=features).map(|feature| (feature, 1_000_000 * feature));
+    let write = |name: &str, costs: &mut dyn Iterator<Item = (u64, u64)>| {
+        let rows: String = costs.map(|(feature, cost)| format!("f{feature},{cost}\n")).collect();
+        fs::write(room.path().join(name), format!("feature,cost\n{rows}")).unwrap();
+    };
+    write("dear.csv", &mut dear);
+    write("ranked.csv", &mut ranked);
+    costs(room.path());
+    let preamble = "costs outweigh gains: the largest gain in the first tree is ";
+    for learner in [
+        "--preset planet --set max_depth=5",
+        "--preset pgbrt --set max_depth=5",
+        "--preset lambdamart",
+        "--preset rf --set features_per_node=all --set max_depth=5 --set min_data_in_leaf=20",
+    ] {
+        let learner = format!("{learner} --set num_trees=4 --data one --costs");
+        for file in ["dear.csv", "ranked.csv"] {
+            let ran = run(room.path(), &format!("train {learner} {file} --model m")).ok();
+            let (_, text) = ran.stderr.split_once(preamble).expect(&ran.stderr);
+            let first = &features_by_tree(&room.path().join("m"))[0];
+            let cheapest = first.iter().filter(|feature| *feature == "f1").count();
+            assert!(first.len() > 8 && 10 * cheapest >= 9 * first.len(), "{learner} {file}: {first:?}");
+            // What the warning recommends is neither warned about nor without effect.
+            let (_, advice) = text.split_once("try cost_lambda=").expect(text);
+            let (lambda, _) = advice.split_once(',').expect(advice);
+            let again =
+                run(room.path(), &format!("train {learner} {file} --set cost_lambda={lambda} --model m"))
+                    .ok();
+            assert!(!again.stderr.contains("outweigh"), "{learner} {file}: {}", again.stderr);
+            let first = &features_by_tree(&room.path().join("m"))[0];
+            assert!(first.iter().any(|feature| feature != "f1"), "{learner} {file}: {first:?}");
+        }
+        for sensible in ["costs.csv --set cost_lambda=0.3", "groups.csv", "dear.csv --set cost_lambda=1e-7"] {
+            let ran = run(room.path(), &format!("train {learner} {sensible} --model m")).ok();
+            assert!(!ran.stderr.contains("outweigh"), "{learner} {sensible}: {}", ran.stderr);
+        }
     }
 }
 
@@ -322,12 +346,22 @@ fn curves_agree_with_predictions_and_evaluations() {
         run(room.path(), "predict --model m --data vali --scores plain.txt").ok();
         assert_same_bytes(room.path(), "exits.txt", "plain.txt", "no document exits");
     }
-    let ran = run(
-        room.path(),
-        "predict --model m --data vali --exit-every 5 --exit-percent 50 --exit-scope query --scores s.txt",
-    )
-    .ok();
+    let exits = "--exit-every 5 --exit-percent 50 --exit-scope query";
+    let ran = run(room.path(), &format!("predict --model m --data vali {exits} --scores s.txt")).ok();
     assert!(ran.stderr.contains("% of all tree evaluations were needed"), "{}", ran.stderr);
+    // A model of several parts has no order of trees. Prediction does not speak of costs.
+    train(room.path(), "--preset planet --set num_trees=3 --set max_depth=2 --data many --model other");
+    run(room.path(), "blend m other --output several").ok();
+    let ran = run(room.path(), &format!("predict --model several --data vali {exits} --scores none.txt"));
+    let remedy = "score without --exit-every and --exit-percent";
+    assert_refused(
+        "exits",
+        &ran,
+        1,
+        &["several: early exits need a model that is a single ensemble", remedy],
+    );
+    let ran = run(room.path(), "cost --model several --data vali --costs costs.csv --output none.parquet");
+    assert_refused("costs", &ran, 1, &["several: costs are defined only for a model that is a single"]);
 }
 
 #[test]
@@ -362,6 +396,31 @@ fn undefined_areas_are_said() {
         run(room.path(), "evaluate --predictions p.parquet --metrics auc_pooled --convention relevant=99")
             .ok();
     assert!(ran.stdout.contains("auc_pooled is undefined: it needs both relevant and irrelevant documents"));
+}
+
+#[test]
+fn data_that_differ_from_those_of_training_are_said() {
+    let room = room();
+    let row = |row: usize, third: &str| {
+        format!("{} qid:{} 1:{} 2:{}{third}\n", row % 3, row / 10, row % 7, row % 5)
+    };
+    let text =
+        |third: &dyn Fn(usize) -> String| -> String { (0..40).map(|at| row(at, &third(at))).collect() };
+    fs::write(room.path().join("three.txt"), text(&|row| format!(" 3:{}", row % 4))).unwrap();
+    fs::write(room.path().join("two.txt"), text(&|_| String::new())).unwrap();
+    fs::write(room.path().join("costs.csv"), "feature,cost\n*,1\n").unwrap();
+    for data in ["three", "two"] {
+        run(room.path(), &format!("convert {data}.txt --output {data}")).ok();
+    }
+    train(room.path(), "--preset planet --set num_trees=3 --set min_data_in_leaf=2 --data three --model m");
+    for (data, said) in [
+        ("three", "note: three: the model was trained on these rows"),
+        ("two", "warning: m: 1 feature is not in the data and treated as missing: f3"),
+    ] {
+        let command = format!("cost --model m --data {data} --costs costs.csv --output curve.parquet");
+        let ran = run(room.path(), &command).ok();
+        assert!(ran.stderr.contains(said), "{data}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -93,6 +93,24 @@ fn numbers_of_a_manifest_are_compared_with_the_files() {
     }
 }
 
+#[test]
+fn counts_of_queries_are_those_of_the_files() {
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(30, 10)).unwrap();
+    run(room.path(), "convert in.txt --output data").ok();
+    let file = room.path().join("data/_manifest.json");
+    let intact = fs::read_to_string(&file).unwrap();
+    let (body, _) = intact.rsplit_once(",\n  \"xxh3\": \"").unwrap();
+    let body = body.replace("\"rows\": 300,", "\"rows\": 301,");
+    let digest = digest_of(format!("{body}\n}}").as_bytes());
+    fs::write(&file, format!("{body},\n  \"xxh3\": \"{digest}\"\n}}\n")).unwrap();
+    let stderr = sql::sql_in(room.path(), "", "SELECT count(*) FROM 'data'", &[]).failed().stderr;
+    assert!(stderr.contains("damaged: its numbers of rows differ from those of the manifest"), "{stderr}");
+    fs::write(&file, intact).unwrap();
+    let count = sql::sql_in(room.path(), "--format csv", "SELECT count(*) FROM 'data'", &[]).ok().stdout;
+    assert_eq!(count.lines().last(), Some("300"));
+}
+
 /// Writes `in.parquet` with checksums of its pages, and returns its bytes.
 fn write_with_checksums(room: &Path) -> Option<Vec<u8>> {
     let python = python()?;
@@ -160,4 +178,29 @@ fn queries_verify_checksums_of_pages_in_parquet_files_of_others() {
         refused += usize::from(stderr.contains("CRC"));
     }
     assert!(refused > 20, "{refused} of 40 were refused by their checksum");
+}
+
+#[test]
+fn panics_of_the_decoder_are_errors_without_the_text_of_rust() {
+    let room = room();
+    // Files of pyarrow in which single bytes were changed.
+    fs::write(room.path().join("type.parquet"), include_bytes!("../fixtures/parquet/unknown_type.parquet"))
+        .unwrap();
+    let lengths = include_bytes!("../fixtures/parquet/contradicting_lengths.parquet");
+    fs::write(room.path().join("lengths.parquet"), lengths).unwrap();
+    for (arguments, problem) in [
+        ("convert type.parquet --output out", "invalid Parquet file"),
+        ("convert lengths.parquet --output out", "invalid Parquet file"),
+        ("train --data lengths.parquet --model m --set num_trees=1", "invalid Parquet file"),
+        ("sql -c SELECT*FROM'type.parquet'", "a file of the query is damaged"),
+        ("sql -c SELECT*FROM'lengths.parquet'", "a file of the query is damaged"),
+    ] {
+        let stderr = run(room.path(), &format!("--log debug {arguments}")).failed().stderr;
+        assert!(stderr.contains("debug: caught a panic at "), "{arguments}: the decoder no longer panics");
+        assert!(stderr.contains(problem) && stderr.contains("\n  help: "), "{arguments}: {stderr}");
+        let stderr = run(room.path(), arguments).failed().stderr;
+        assert!(stderr.starts_with("error: ") && !stderr.contains("panicked at"), "{arguments}: {stderr}");
+        assert!(!stderr.contains("index"), "{arguments}: the cause belongs to the log: {stderr}");
+        assert_eq!(names_in(room.path()), ["lengths.parquet", "type.parquet"], "{arguments}");
+    }
 }

@@ -414,6 +414,7 @@ fn invalid_predictions_are_rejected_with_their_position() {
         ("--predictions good --metrics ndgc@10", "unknown metric"),
         ("--predictions good --metrics err,err", "metric err is given twice"),
         ("--predictions good --convention letor5", "unknown convention"),
+        ("--predictions good --output good", "good is both an input and the output"),
         ("--predictions good --complete", "--complete requires judgments"),
         ("--scores good", "--data"),
         ("", "<[NAME=]FILE>..."),
@@ -424,7 +425,8 @@ fn invalid_predictions_are_rejected_with_their_position() {
     // Existing files are untouched, and nothing is left behind.
     fs::write(at.join("notes"), "mine").unwrap();
     failed("--predictions good --output notes", "refusing to overwrite: not created by planetree");
-    failed("--predictions good --output good", "refusing to overwrite: this is predictions, not metrics");
+    write_ours(at, "other", &rows);
+    failed("--predictions good --output other", "refusing to overwrite: this is predictions, not metrics");
     failed("--predictions nan --output metrics --write-run run", "the score is NaN");
     assert!(!at.join("metrics").exists() && !at.join("run").exists());
     assert!(names_in(at).iter().all(|name| !name.starts_with('.')), "{:?}", names_in(at));

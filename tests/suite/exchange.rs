@@ -283,3 +283,76 @@ fn usage_errors_and_failures_have_different_exit_codes() {
     run(room.path(), "import text --output mine").failed();
     assert_eq!(std::fs::read_to_string(room.path().join("mine")).unwrap(), "mine");
 }
+
+/// Returns a text in which every line that starts with `key` has the given number in place of each of its numbers.
+fn with_all(text: &str, key: &str, number: &str) -> String {
+    let changed = |line: &str| match line.strip_prefix(key) {
+        Some(list) => {
+            format!("{key}{}\n", list.split_whitespace().map(|_| number).collect::<Vec<_>>().join(" "))
+        }
+        None => format!("{line}\n"),
+    };
+    text.lines().map(changed).collect()
+}
+
+#[test]
+fn models_made_to_do_harm_are_refused_in_bounded_memory() {
+    const MANY: usize = 3_000_000;
+    let room = room();
+    dataset(room.path(), "data", &graded(9, 30, 20), "");
+    train(room.path(), "--data data --model m --set num_trees=3 --set min_data_in_leaf=5");
+    let exported = |format: &str| {
+        run(room.path(), &format!("export m --format {format} --output {format}")).ok();
+        std::fs::read_to_string(room.path().join(format)).unwrap()
+    };
+    let (lightgbm, xgboost, json) = (exported("lightgbm"), exported("xgboost"), exported("json"));
+    let edited = |text: &str, from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    };
+    let zeros = vec!["0"; MANY].join(",");
+    let cycle = xgboost.split("\"left_children\":[").nth(1).unwrap().split(']').next().unwrap();
+    let files = [
+        ("lightgbm", "a cycle", with_all(&with_all(&lightgbm, "left_child=", "0"), "right_child=", "0")),
+        ("lightgbm", "10,000,000 features", with_all(&lightgbm, "max_feature_idx=", "9999999")),
+        ("lightgbm", "4,000,000,000 leaves", with_all(&lightgbm, "num_leaves=", "4000000000")),
+        (
+            "lightgbm",
+            "a long list",
+            edited(&lightgbm, "left_child=", &format!("left_child={}", "0 ".repeat(MANY))),
+        ),
+        (
+            "xgboost",
+            "a cycle",
+            edited(&xgboost, cycle, &cycle.split(',').map(|_| "0").collect::<Vec<_>>().join(",")),
+        ),
+        ("xgboost", "a long list", edited(&xgboost, cycle, &zeros)),
+        (
+            "xgboost",
+            "10,000,000 features",
+            edited(&xgboost, "\"num_feature\":\"", "\"num_feature\":\"10000000"),
+        ),
+        ("xgboost", "deep nesting", format!("{{\"learner\":{}", "[".repeat(MANY))),
+        ("json", "a cycle", edited(&json, "\"left\":1,", "\"left\":0,")),
+        ("json", "a node that does not exist", edited(&json, "\"left\":1,", "\"left\":4000000000,")),
+        ("json", "deep nesting", format!("{{\"planetree_model\":2,\"parts\":{}", "[".repeat(MANY))),
+        ("catboost", "deep nesting", format!("{{\"oblivious_trees\":{}", "[".repeat(MANY))),
+        ("ranklib", "10,000,000 features", "## Coordinate Ascent\n\n10000000:1.0\n".to_owned()),
+        (
+            "ranklib",
+            "deep nesting",
+            format!("## LambdaMART\n<ensemble>\n<tree id=\"1\" weight=\"1\">\n{}", "<split>\n".repeat(MANY)),
+        ),
+    ];
+    for (format, name, text) in files {
+        std::fs::write(room.path().join("bad"), &text).unwrap();
+        let (stderr, peak) = peak_of(room.path(), &format!("import bad --format {format} --output out"));
+        assert!(
+            stderr.starts_with("error: bad: ") && stderr.contains("  help: "),
+            "{format}, {name}: {stderr}"
+        );
+        let most = 96 + 16 * (text.len() >> 20) as u64;
+        assert!(peak < most, "{format}, {name}: {peak} MiB for a file of {} MiB", text.len() >> 20);
+        assert!(!room.path().join("out").exists());
+    }
+}

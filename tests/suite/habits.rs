@@ -27,7 +27,7 @@ fn parameters_of_other_tools_are_answered() {
     dataset(at, "data", &graded(52, 5, 5), "");
     for (name, answer) in [
         ("num_threads=4", "--threads N"),
-        ("monotone_constraints=1,0", "no monotone constraints"),
+        ("interaction_constraints=[[0,1]]", "does not constrain which features"),
         ("drop_rate=0.1", "no dropout"),
         ("use_best_model=true", "early_stopping_rounds"),
         ("metric2t=NDCG@10", "--set metric=ndcg@10"),
@@ -52,6 +52,10 @@ fn a_training_without_a_choice_says_that_it_is_regression() {
     assert!(said("").contains("m: 2 trees, "));
     let one = run(at, "train --data data --num-trees 1 --model one").ok().stderr;
     assert!(one.contains("one: 1 tree, "), "{one}");
+    run(at, "train --data data --preset ranknet-net --num-trees 1 --set hidden_layers=none --model net").ok();
+    let both =
+        run(at, "train --data data --start-model net --preset mart --num-trees 2 --model both").ok().stderr;
+    assert!(both.contains("both: 2 trees, ") && both.contains(" weights, in "), "{both}");
     let ran = run(at, "--quiet train --data data --num-trees 3 --model json --json").ok();
     let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&printed["trees"], &printed["model"]), (&3.into(), &"json".into()));
@@ -77,6 +81,26 @@ fn quality_gates_have_an_exit_code_of_their_own() {
     run(at, "compare weak.parquet strong.parquet --fail-if-worse").ok();
     let worse = "compare strong.parquet weak.parquet --fail-if-worse";
     assert_refused(worse, &run(at, worse), 3, &["quality gate failed: weak is worse than strong by ndcg@10"]);
+    // A gate that could never fail is refused.
+    for (name, score) in [("near.csv", 1), ("far.csv", 99)] {
+        let row = |row: usize| format!("q{},d{row},{},{score}\n", row / 12, row % 3);
+        let rows: String = (0..60 * 12).map(row).collect();
+        fs::write(at.join(name), format!("query_id,doc_id,label,score\n{rows}")).unwrap();
+    }
+    for (options, alternative, code) in [
+        ("strong.parquet weak.parquet", "greater", 2),
+        ("strong.parquet weak.parquet", "less", 3),
+        ("near.csv far.csv --metric rmse", "less", 2),
+        ("near.csv far.csv --metric rmse", "greater", 3),
+    ] {
+        let command = format!("compare {options} --fail-if-worse --alternative {alternative} --output d.csv");
+        let other = if alternative == "less" { "greater" } else { "less" };
+        let refusal = format!("pass --alternative {other}, or two-sided");
+        let text = if code == 2 { refusal.as_str() } else { "quality gate failed" };
+        assert_refused(&command, &run(at, &command), code, &[text]);
+        assert_eq!(at.join("d.csv").exists(), code == 3, "{command}");
+        let _ = fs::remove_file(at.join("d.csv")); // there is none if the command was refused
+    }
 }
 
 #[test]
@@ -89,14 +113,33 @@ fn scores_are_printed_and_trec_eval_names_are_known() {
     let printed = run(at, "predict --model m --data data --scores -").ok();
     assert_eq!(printed.stdout, fs::read_to_string(at.join("scores.txt")).unwrap());
     assert!(!at.join("-").exists());
+    let text = as_letor(&graded(55, 10, 6));
+    let unlabelled: String =
+        text.lines().map(|line| format!("-1 {}\n", line.split_once(' ').unwrap().1)).collect();
+    fs::write(at.join("unlabelled.txt"), unlabelled).unwrap();
+    for (arguments, remedy) in [
+        ("evaluate --scores scores.txt --data unlabelled.txt", "label the rows of --data"),
+        ("compare scores.txt p.parquet", "pass TREC runs with --run FILE and --qrels FILE"),
+    ] {
+        assert_refused(arguments, &run(at, arguments), 1, &[remedy]);
+    }
+    let feature = run(at, "evaluate --feature f1");
+    assert!(feature.stderr.contains("--data <DATASET>") && !feature.stderr.contains("  <[NAME=]FILE>..."));
     let metrics = "--metrics ndcg_cut_10,P_5,recall_10,map_cut_10,recip_rank,Rprec,success_1 --json";
     let ran = run(at, &format!("--quiet evaluate p.parquet {metrics}")).ok();
     let means = &serde_json::from_str::<Value>(&ran.stdout).unwrap()["systems"][0]["means"];
     for name in ["ndcg@10", "p@5", "recall@10", "map@10", "mrr", "rprec", "success@1"] {
         assert!(means[name].is_f64(), "{name}: {means}");
     }
-    let refused = "evaluate p.parquet --metrics bpref";
-    assert_refused(refused, &run(at, refused), 2, &["bpref is not available"]);
+    for (metric, problem) in [
+        ("bpref", "bpref is not available"),
+        ("gm_map", "gm_map of trec_eval is not available"),
+        ("iprec_at_recall_0.10", "--write-run"),
+        ("num_rel_ret", "num_rel_ret of trec_eval is not available"),
+    ] {
+        let refused = format!("evaluate p.parquet --metrics {metric}");
+        assert_refused(&refused, &run(at, &refused), 2, &[problem]);
+    }
 }
 
 #[test]
@@ -217,6 +260,75 @@ fn tables_are_trained_on_directly() {
 }
 
 #[test]
+fn validation_sets_have_the_labels_that_the_options_name() {
+    let room = room();
+    let at = room.path();
+    // The grades are the labels in reverse.
+    for (name, seed) in [("data", 62), ("vali", 63)] {
+        let text = as_csv(&graded(seed, 30, 8));
+        let (header, rows) = text.split_once('\n').unwrap();
+        let label = header.split(',').position(|name| name == "label").unwrap();
+        let with_grade = |row: &str| {
+            let grade = 4.0 - row.split(',').nth(label).unwrap().parse::<f64>().unwrap();
+            format!("{row},{grade}\n")
+        };
+        let rows: String = rows.lines().map(with_grade).collect();
+        fs::write(at.join(format!("{name}.csv")), format!("{header},grade\n{rows}")).unwrap();
+        run(at, &format!("convert {name}.csv --output {name}")).ok();
+        run(
+            at,
+            &format!("convert {name}.csv --output {name}-grades --label-column grade --ignore-columns label"),
+        )
+        .ok();
+    }
+    let log = |name: &str, options: &str| -> (String, String) {
+        let ran = run(at, &format!("train --num-trees 3 --model {name} --rounds {name}.csv {options}")).ok();
+        let log = fs::read_to_string(at.join(format!("{name}.csv"))).unwrap();
+        let without_seconds = |line: &str| line.split(',').take(4).collect::<Vec<_>>().join(",") + "\n";
+        (log.lines().map(without_seconds).collect(), ran.stderr)
+    };
+    let (expected, _) = log("m", "--data data-grades --valid vali-grades");
+    for (place, valid) in ["vali", "vali.csv"].into_iter().enumerate() {
+        let options = format!("--data data --valid {valid} --label-column grade --ignore-columns label");
+        assert_eq!(log(&format!("m{place}"), &options).0, expected, "{valid}");
+        assert_same_bytes(at, "m", &format!("m{place}"), valid);
+    }
+    // A dataset that was converted with the option has no such column.
+    let options = "--data data --valid vali-grades --label-column grade --ignore-columns label";
+    let (found, stderr) = log("noted", options);
+    assert_eq!(found, expected);
+    assert!(stderr.contains("note: vali-grades has no column grade"), "{stderr}");
+    // The same if it is converted, because rows are dropped.
+    let options =
+        "--data data --label-column grade --ignore-columns label --unlabelled drop --valid vali-grades";
+    let (found, stderr) = log("dropped", options);
+    assert_eq!(found, expected);
+    assert!(stderr.contains("note: vali-grades has no column grade"), "{stderr}");
+    // The names of its own columns need no note.
+    let (_, stderr) = log("own", "--data data --label-column label --valid vali");
+    assert!(!stderr.contains("has no column"), "{stderr}");
+    // A validation set needs no weights and no columns to skip, but the training data do.
+    let text = fs::read_to_string(at.join("data.csv")).unwrap();
+    let with_weight = |line: &str| {
+        let weight = line.split(',').nth(2).unwrap();
+        format!("{line},{},{weight}\n", if weight == "weight" { "w" } else { weight })
+    };
+    let weighted: String = text.lines().map(with_weight).collect();
+    fs::write(at.join("weighted.csv"), weighted.replacen(",weight\n", ",raw\n", 1)).unwrap();
+    let options = "--label-column grade --weight-column w --ignore-columns label,weight,raw,r?w";
+    assert_eq!(log("unweighted", &format!("--data weighted.csv --valid vali.csv {options}")).0, expected);
+    // A dataset may have the weights, but not the grades, which are its labels.
+    run(at, "convert weighted.csv --output vali-w --label-column grade --ignore-columns label,weight,raw")
+        .ok();
+    let (expected, _) = log("table", &format!("--data weighted.csv --valid weighted.csv {options}"));
+    let (found, stderr) = log("dataset", &format!("--data weighted.csv --valid vali-w {options}"));
+    assert_eq!(found, expected);
+    assert!(stderr.contains("note: vali-w has no column grade"), "{stderr}");
+    let refused = format!("train --model x --data data.csv {options}");
+    assert_refused(&refused, &run(at, &refused), 2, &["there is no column \"w\""]);
+}
+
+#[test]
 fn unjudged_documents_are_dropped_labelled_or_refused() {
     let room = room();
     let at = room.path();
@@ -289,6 +401,55 @@ fn folders_of_a_partitioned_table_are_one_input() {
     let query = "SELECT day, market, count(*) AS n FROM 'clicks' GROUP BY day, market ORDER BY day";
     let output = command(at, "sql --format csv -c").arg(query).output().unwrap();
     assert_eq!(Ran::of(output).ok().stdout, "day,market,n\n1,us,16\n2,de,32\n");
+    let count = "SELECT count(*) AS n FROM 'clicks' WHERE day = '2' AND f1 IS NOT NULL";
+    let output = command(at, "sql --format csv -c").arg(count).output().unwrap();
+    assert_eq!(Ran::of(output).ok().stdout, "n\n32\n");
+}
+
+#[test]
+fn hidden_files_of_a_partitioned_table_are_not_read() {
+    let room = room();
+    let at = room.path().join("room");
+    let rows = |query: &str| Ran::of(command(&at, "sql --format csv -c").arg(query).output().unwrap());
+    for folder in ["t/day=1", "t/day=__HIVE_DEFAULT_PARTITION__", "t/day=a%20b", "t/day=1/_temporary"] {
+        fs::create_dir_all(at.join(folder)).unwrap();
+    }
+    fs::write(at.join("t/day=1/z.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(at.join("t/day=__HIVE_DEFAULT_PARTITION__/z.csv"), "a,b\n3,4\n").unwrap();
+    fs::write(at.join("t/day=a%20b/z.csv"), "a,b\n5,6\n").unwrap();
+    let secret = room.path().join("secret.csv");
+    fs::write(&secret, "a,b\n42,42\n").unwrap();
+    for hidden in [".hidden.csv", "_z.csv", "_temporary/z.csv"] {
+        std::os::unix::fs::symlink(&secret, at.join("t/day=1").join(hidden)).unwrap();
+    }
+    fs::write(at.join("t/day=1/.z.csv.crc"), "crc\0\0\0").unwrap();
+    let expected = "a,b,day\n1,2,1\n3,4,\n5,6,a b\n";
+    assert_eq!(rows("SELECT * FROM 't' ORDER BY a").ok().stdout, expected);
+    assert_eq!(rows("SELECT * FROM t ORDER BY a").ok().stdout, expected);
+    assert_eq!(rows("SELECT a FROM t WHERE day IS NULL").ok().stdout, "a\n3\n");
+    assert_eq!(rows("SELECT a FROM t WHERE day = '1'").ok().stdout, "a\n1\n");
+    // A visible file outside is refused, and the error is not hidden.
+    std::os::unix::fs::symlink(&secret, at.join("t/day=1/y.csv")).unwrap();
+    let refused = rows("SELECT * FROM t");
+    assert!(refused.code != 0 && refused.stderr.contains("y.csv"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("no such table"), "{}", refused.stderr);
+    fs::remove_file(at.join("t/day=1/y.csv")).unwrap();
+    // Files are read by position, so their columns must be the same.
+    fs::copy(at.join("t/day=1/z.csv"), at.join("z.csv")).unwrap();
+    for (header, row) in [("b,a", "1,2"), ("a,c", "1,2"), ("a", "1")] {
+        fs::write(at.join("t/day=1/y.csv"), format!("{header}\n{row}\n")).unwrap();
+        fs::copy(at.join("t/day=1/y.csv"), at.join("y.csv")).unwrap();
+        for table in ["t", "t/day=1", "?.csv"] {
+            let refused = rows(&format!("SELECT * FROM '{table}'"));
+            assert!(refused.code == 1 && refused.stderr.contains("the columns are"), "{}", refused.stderr);
+        }
+    }
+    fs::write(at.join("t/day=1/y.csv"), "a,day\n").unwrap();
+    fs::remove_file(at.join("t/day=1/z.csv")).unwrap();
+    fs::remove_dir_all(at.join("t/day=__HIVE_DEFAULT_PARTITION__")).unwrap();
+    fs::remove_dir_all(at.join("t/day=a%20b")).unwrap();
+    let refused = rows("SELECT * FROM t");
+    assert!(refused.stderr.contains("day is both a column of the files and a key"), "{}", refused.stderr);
 }
 
 #[test]
@@ -327,6 +488,13 @@ fn a_failed_gate_is_the_exit_code_of_a_pipeline() {
         &["step gate: quality gate failed: challenger is worse than champion"],
     );
     assert!(at.join("runs/p/report.html").exists());
+    // The comparison is printed and written nevertheless, and replaced by the next run.
+    for _ in 0..2 {
+        let written = fs::read_to_string(at.join("runs/p/gate.txt")).unwrap();
+        assert!(written.contains("ndcg@10") && ran.stdout.ends_with(&written), "{}", ran.stdout);
+        let again = run(at, "run p.toml");
+        assert!(again.code == 3 && again.stdout.ends_with(&written), "{}", again.stderr);
+    }
     let better = pipeline
         .replace("\"scores-60\", challenger = \"scores-1\"", "\"scores-1\", challenger = \"scores-60\"");
     fs::write(at.join("p.toml"), better).unwrap();
@@ -348,6 +516,12 @@ fn logs_say_what_is_done() {
     for text in ["info: training data: data", "debug: round 3 of 3: "] {
         assert!(trained.contains(text), "{trained}");
     }
+    let predicted = run(at, "--log info predict --model m --data data --output p.parquet").ok().stderr;
+    for text in ["info: model: m, 3 trees", "info: data: data, 60 rows"] {
+        assert!(predicted.contains(text), "{predicted}");
+    }
+    let evaluated = run(at, "--log info evaluate p.parquet").ok().stderr;
+    assert!(evaluated.contains("info: evaluating p.parquet: p.parquet"), "{evaluated}");
 }
 
 #[test]
@@ -398,5 +572,29 @@ fn errors_of_pipelines_name_the_line() {
     ] {
         fs::write(at.join("p.toml"), format!("{before}{text}")).unwrap();
         assert_refused(text, &run(at, "run p.toml --dry-run"), 2, &[&format!("p.toml:{place}")]);
+    }
+}
+
+#[test]
+fn commands_of_the_shell_are_named_in_pipes() {
+    let room = room();
+    for (text, line, otherwise) in [
+        (".mode csv\nSELECT 1;\n", ".mode csv", "--format csv"),
+        ("SELECT 1;\nexit\n", "exit", "remove it: files and pipes end by themselves"),
+        ("SELECT 1;\n.timer on\n", ".timer on", "--timing"),
+        ("SELECT 1\n.mode csv\nSELECT 2;\n", ".mode csv", "--format csv"),
+    ] {
+        let ran = run_stdin(room.path(), "sql", text.as_bytes());
+        assert_refused(
+            text,
+            &ran,
+            1,
+            &[&format!("{line} is a command of the interactive shell; "), otherwise],
+        );
+    }
+    // The error is elsewhere.
+    for text in ["SELECT *\nFROM\nhelp\nWHERE WHERE 1;\n", "SELEC 1;\nquit\n"] {
+        let ran = run_stdin(room.path(), "sql", text.as_bytes());
+        assert_refused(text, &ran, 1, &["syntax error", "help: correct the query"]);
     }
 }

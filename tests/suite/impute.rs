@@ -148,6 +148,19 @@ fn odd_data_and_options() {
     dataset(room.path(), "rare", &rare, "");
     filled(room.path(), "--data rare", "rare-filled");
     assert_eq!(rows_of(&room.path().join("rare-filled"))[5].features[2], Some(0.5));
+    // One tree that sees all four rows of a feature says nothing about its error.
+    let mut few = masked(&truth);
+    few.iter_mut().enumerate().for_each(|(row, example)| {
+        example.features[2] = (row < 4).then_some(row as f32);
+    });
+    dataset(room.path(), "few", &few, "");
+    let whole = "--set num_trees=1 --set bagging_fraction=0.9 --set bootstrap=false --set min_data_in_leaf=1";
+    let json =
+        filled(room.path(), &format!("--data few {whole} --sweeps 1 --filled few.parquet"), "few-filled");
+    let unknown =
+        json["features"].as_array().unwrap().iter().find(|feature| feature["feature"] == "f3").unwrap();
+    assert!(unknown["error"].is_null() && unknown["r2"].is_null(), "{unknown}");
+    assert!(run(room.path(), "describe few.parquet").ok().stdout.contains("f3"));
     // Nothing is missing: the rows are the same.
     let json = filled(room.path(), "--data complete", "same");
     assert_eq!((json["sweeps"].as_u64(), json["features"].as_array().unwrap().len()), (Some(0), 0));

@@ -229,10 +229,6 @@ fn bad_input_is_refused() {
                 "--preset linear --data real --valid real --model-for err=e",
                 "--model-for err: every round of a linear model replaces the previous one",
             ),
-            (
-                "--preset mart --data real --set normalise_features=z",
-                "boosting does not use normalise_features",
-            ),
         ],
     );
 }
@@ -257,4 +253,35 @@ fn a_penalty_that_overflows_is_blamed_on_its_parameter() {
         let arguments = format!("train --preset {preset} --set lambda_l2=1e308 --data data --model m");
         assert_refused(preset, &run(room.path(), &arguments), 2, &["lambda_l2 = 1e308 is too large"]);
     }
+}
+
+#[test]
+fn the_step_limit_of_the_chosen_svm_is_reported() {
+    let room = room();
+    // Features that are almost the same, at a scale at which every value of svm_c is large.
+    let mut state = 12345u64;
+    let mut draw = || {
+        state = (state * 1_103_515_245 + 12345) % (1 << 31);
+        state as f64 / (1u64 << 31) as f64 - 0.5
+    };
+    let mut text = String::new();
+    for query in 0..20 {
+        for _ in 0..10 {
+            let label = ((draw() + 0.5) * 3.0) as u32;
+            let first = draw() + 0.3 * f64::from(label);
+            text.push_str(&format!("{label} qid:{query} 1:{:.6}", 1e6 * first));
+            for feature in 2..22 {
+                let value = first + draw() * 10f64.powf(-f64::from(feature - 2) / 5.0);
+                text.push_str(&format!(" {feature}:{:.6}", 1e6 * value));
+            }
+            text.push('\n');
+        }
+    }
+    fs::write(room.path().join("data.txt"), text).unwrap();
+    run(room.path(), "convert data.txt --output data").ok();
+    let train = "train --preset ranksvm --data data --valid data --set normalise_features=none --model m";
+    let limited = run(room.path(), &format!("{train} --set svm_tolerance=1e-15")).ok().stderr;
+    assert!(limited.contains("the search ended after 100 steps"), "{limited}");
+    let ended = run(room.path(), &format!("{train} --set svm_tolerance=0.5")).ok().stderr;
+    assert!(!ended.contains("the search ended after"), "{ended}");
 }

@@ -315,3 +315,22 @@ fn files_that_resemble_outputs_survive() {
     run(temporary.path(), "predict --model model.parquet --data data --scores s.txt").ok();
     run(temporary.path(), "predict --model model.parquet --data data --scores s.txt").ok();
 }
+
+#[test]
+fn a_dash_is_not_the_name_of_an_output() {
+    let room = room();
+    prepared(room.path());
+    for arguments in [
+        "predict --model model.parquet --data data --output -",
+        "train --data data --set num_trees=2 --model -",
+        "convert rows.txt --output -",
+        "export model.parquet --format lightgbm --output -",
+    ] {
+        assert_refused(arguments, &run(room.path(), arguments), 2, &["it cannot be the standard output (-)"]);
+        assert!(!room.path().join("-").exists(), "{arguments}");
+    }
+    let named = run(room.path(), "compare old=one.parquet new=two.parquet").ok().stdout;
+    assert!(named.contains("  old: one.parquet\n") && named.contains("  new: two.parquet\n"), "{named}");
+    let unnamed = run(room.path(), "compare one.parquet two.parquet").ok().stdout;
+    assert!(unnamed.contains("  one.parquet\n") && !unnamed.contains(": one.parquet"), "{unnamed}");
+}

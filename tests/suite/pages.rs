@@ -111,8 +111,7 @@ pages! {
     ], [];
     forests: "docs/forests.md", [
         CONVERT,
-        "mkdir -p MSLR-WEB10K/Fold1 MQ2008 && cp sample_data/*.txt MSLR-WEB10K/Fold1",
-        "for part in S1 S2 S3 S4; do cp sample_data/train.txt MQ2008/$part.txt; done",
+        "mkdir -p MSLR-WEB10K/Fold1 && cp sample_data/*.txt MSLR-WEB10K/Fold1",
     ], [
         ("planetree train", With("--set num_trees=20", FEW_TREES)),
         ("planetree run", PIPELINE),

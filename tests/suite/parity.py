@@ -45,7 +45,7 @@ def random_tree(random, features, leaves, scale):
 SHAPES = [  # trees, leaves, features, mean, missing values are zero
     (1, 1, 1, False, False), (1, 2, 1, False, False), (3, 8, 3, False, False), (20, 31, 7, True, False),
     (50, 16, 5, False, True), (7, 200, 4, True, True), (300, 32, 20, False, False), (2000, 4, 6, False, False),
-    (2000, 3, 6, True, True), (0, 1, 2, False, False), (5, 40, 1, False, False),
+    (2000, 3, 6, True, True), (0, 1, 2, False, False), (5, 40, 1, False, False), (0, 1, 2, True, False),
 ]
 
 
@@ -71,8 +71,9 @@ class Trees:
         with open(path) as file:
             model = json.load(file)
         part = model["parts"][0]
-        self.mean, self.base = part["combine"] == "mean", part["base_score"]
         self.trees = [tree["nodes"] for tree in part["trees"]]
+        # Without trees, a mean is its base score, as a sum is.
+        self.mean, self.base = part["combine"] == "mean" and bool(self.trees), part["base_score"]
         self.fills = [feature["fill"] for feature in model["features"]]
         self.width = len(self.fills)
 

@@ -98,6 +98,20 @@ fn every_format_is_verified_on_rows_of_data() {
 }
 
 #[test]
+fn the_tree_of_a_base_score_is_no_tree_of_the_model() {
+    let room = room();
+    trained(room.path(), "--preset mart");
+    for format in ["lightgbm", "onnx", "treelite"] {
+        let stderr =
+            run(room.path(), &format!("export m --format {format} --output {format}.out")).ok().stderr;
+        assert!(stderr.contains("out: 15 trees, "), "{format}: {stderr}");
+        let stdout = run(room.path(), &format!("verify-export m {format}.out --format {format}")).ok().stdout;
+        assert!(stdout.contains("\ntrees                15\n"), "{format}: {stdout}");
+        assert_eq!(stdout.contains("a further tree of one leaf"), format != "treelite", "{format}: {stdout}");
+    }
+}
+
+#[test]
 fn a_mismatch_is_never_silent() {
     let room = room();
     trained(room.path(), "--preset lambdamart --set missing=learned");
@@ -141,6 +155,11 @@ fn requests_for_servers_have_the_model() {
     .stdout;
     assert!(stdout.contains("PUT 'http://localhost:9200/_ltr/_featureset/shop'"), "{stdout}");
     assert!(stdout.contains("/_featureset/shop/_createmodel'"), "{stdout}");
+    // A document without the field has no value, which is not 0.
+    assert!(
+        stdout.contains(r#""query":{"exists":{"field":"f1"}}"#) && !stdout.contains("match_all"),
+        "{stdout}"
+    );
     let body = stdout.lines().find(|line| line.starts_with("{\"model\"")).unwrap();
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!(

@@ -12,7 +12,7 @@ fn root() -> &'static Path {
 }
 
 /// Options that make a pipeline fast, and words that its output contains. The data are `sample_data`, also under other
-/// names. Pipelines of papers are fast by themselves on the sample data; see `papers_run_on_sample_data`.
+/// names. Pipelines of papers are fast by themselves on the sample data; see `pipeline_papers.rs`.
 const SHIPPED: [(&str, &str, &[&str]); 6] = [
     (
         "compare_rankers",
@@ -74,91 +74,14 @@ fn every_shipped_pipeline_runs_on_sample_data() {
     }
 }
 
-/// Words that the reports of some pipelines contain.
-const IN_REPORTS: [(&str, &[&str]); 10] = [
-    ("thesis_gbrt_rf", &["Figure 2.1", "GBRT, rate 0.1", "0.7746", "The forest is better than boosting"]),
-    ("thesis_classes", &["Table 3.1", "F(c) = 2^c", "OLS on validation"]),
-    ("thesis_summary", &["Table 4.2", "I-GBRT (C)", "SVMrank"]),
-    ("thesis_cost", &["Table 6.1", "SGBRT, lambda 1, exit 10 %", "prec@5 against cost"]),
-    ("thesis_transfer", &["Table 5.1", "Q+P+C"]),
-    ("pgbrt_bins", &["b = 20", "relative distance"]),
-    ("forest_comparison", &["Table XV", "RF-list is better than RF-point", "0.2313"]),
-    ("forest_trees", &["RF-point has more leaves per tree"]),
-    ("challenge", &["M10: LambdaRank net for NDCG", "The blend is better than every model"]),
-    ("mart_example", &["2.4706", "1.4444", "3.6250", "A tree of five leaves fits all points"]),
-];
-
-fn run_papers(first: &str, end: &str) {
+#[test]
+fn the_readme_counts_the_shipped_pipelines() {
     let room = room();
-    std::os::unix::fs::symlink(root().join("sample_data"), room.path().join("sample_data")).unwrap();
-    let files = names_in(&root().join("pipelines/papers"));
-    let names = files.iter().filter_map(|name| name.strip_suffix(".toml"));
-    for name in names.filter(|name| (first..end).contains(name)) {
-        let arguments = format!("run {name} --jobs 2");
-        run(room.path(), &arguments).ok();
-        let directory = room.path().join("runs").join(name);
-        let record = manifest(&directory);
-        assert_eq!(record.status, RunStatus::Complete, "{name}");
-        let paper = record.paper.as_ref().unwrap_or_else(|| panic!("{name} has no [paper]"));
-        assert!(!paper.tables.is_empty() && !paper.findings.is_empty(), "{name}");
-        let page = fs::read_to_string(directory.join("report.html")).unwrap();
-        assert!(page.contains("As in the paper"), "{name}");
-        for (_, words) in IN_REPORTS.iter().filter(|(of, _)| *of == name) {
-            for word in *words {
-                assert!(page.contains(word), "{name}: {word} is not in its report");
-            }
-        }
-        // At least one row of a table and one finding are of systems of the run.
-        assert!(
-            page.contains("as stated") || page.contains("pairs differ") || page.contains("relative distance"),
-            "{name}"
-        );
-        let plan = run(room.path(), &format!("{arguments} --dry-run")).ok().stdout;
-        assert!(!plan.contains("run: "), "{name}: a second run would repeat steps\n{plan}");
-    }
-}
-
-#[test]
-fn pipelines_of_papers_run_on_sample_data() {
-    run_papers("", "g");
-}
-
-#[test]
-fn pipelines_of_later_papers_run_on_sample_data() {
-    run_papers("g", "~");
-}
-
-/// With `data`, a pipeline takes the parts of the folder and its usual parameters.
-#[test]
-fn a_paper_on_other_data_has_its_own_parameters() {
-    let room = room();
-    let parts = room.path().join("parts");
-    fs::create_dir(&parts).unwrap();
-    for (number, name) in ["train", "vali", "test", "vali"].into_iter().enumerate() {
-        let text = fs::read_to_string(root().join("sample_data").join(format!("{name}.txt"))).unwrap();
-        let text = text.replace("qid:", &format!("qid:{number}-"));
-        fs::write(parts.join(format!("S{}.txt", number + 1)), text).unwrap();
-    }
-    let plan = run(room.path(), "run thesis_gbrt_rf --set data=parts --dry-run").ok().stdout;
-    for word in ["part-S1", "part-S4", "gbrt-0.02", "gbrt-0.2", "report"] {
-        assert!(plan.contains(word), "{word} is not in\n{plan}");
-    }
-    run(
-        room.path(),
-        "run thesis_gbrt_rf --set data=parts --set trees=5 --set forest_trees=3 --set rates=0.1",
-    )
-    .ok();
-    let directory = room.path().join("runs/thesis_gbrt_rf");
-    let record = manifest(&directory);
-    assert_eq!(
-        (record.parameters["parts"].as_str(), record.parameters["trees"].as_str()),
-        ("S1,S2,S3,S4", "5")
-    );
-    // Each metric chooses its own round, models are not kept, and each test query is tested once.
-    let folds = run(room.path(), "describe runs/thesis_gbrt_rf/gbrt-0.1/folds.parquet").ok().stdout;
-    assert!(folds.contains("rmse") && folds.contains("ndcg@10"), "{folds}");
-    let fold = directory.join("gbrt-0.1/folds/1");
-    assert!(fold.join("predictions-err.parquet").exists() && !fold.join("model.parquet").exists());
+    let listed = run(room.path(), "run --list").ok().stdout;
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let pipelines = listed.lines().filter(|line| !line.is_empty() && !line.starts_with("results of papers"));
+    let said = format!("[pipelines/](pipelines) has {} pipelines", pipelines.count());
+    assert!(readme.contains(&said), "{said}");
 }
 
 #[test]
@@ -205,10 +128,12 @@ fn each_metric_of_a_cross_validation_chooses_its_own_round() {
         .ok();
         let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
         let folds = query(format!(
-            "SELECT concat(value, '|', best_round) FROM 'cv/folds.parquet' \
+            "SELECT concat(value, '|', best_round, '|', trees) FROM 'cv/folds.parquet' \
              WHERE fold = 1 AND split = 'test' AND metric = '{metric}'"
         ));
-        let (value, round) = folds.lines().last().unwrap().split_once('|').unwrap();
+        let fields: Vec<&str> = folds.lines().last().unwrap().split('|').collect();
+        let [value, round, trees] = fields[..] else { panic!("{folds}") };
+        assert_eq!(round, trees, "{metric}");
         assert!(judged.to_string().contains(&value[..8]), "{metric}: {value} is not in {judged}");
         rounds.push(round.to_owned());
     }

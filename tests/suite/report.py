@@ -209,14 +209,21 @@ def check_why(page):
         why.locator('.whatif input[type=number]').fill(str(value))
         values = list(second['values'])
         values[feature] = value
-        expected = second['score'] + predicted(forest, values) - predicted(forest, second['values'])
+        expected = second['score'] + (predicted(forest, values) - predicted(forest, second['values']))
         assert abs(float(outcome.get_attribute('data-score')) - expected) < 1e-6, (outcome.inner_text(), expected)
-        others = drill['scores'][:1] + drill['scores'][2:]
-        assert int(outcome.get_attribute('data-rank')) == 1 + sum(other > expected for other in others)
+        above = sum(other > expected for other in drill['scores'][2:]) + (drill['scores'][0] >= expected)
+        assert int(outcome.get_attribute('data-rank')) == 1 + above
         moved += abs(expected - second['score']) > 1e-6
     assert moved, 'the most important feature changes the score'
     why.locator('.whatif button', has_text='Reset').click()
     assert abs(float(outcome.get_attribute('data-score')) - second['score']) < 1e-9
+    # An unchanged document keeps its rank, also among equal scores.
+    for place, document in enumerate(drill['documents']):
+        why.locator('select').first.select_option(str(place))
+        assert int(outcome.get_attribute('data-rank')) == document['rank'], document
+    ties = {'scores': [3, 2, 2, 2, 1]}
+    assert [page.evaluate('([drill, place, score]) => Why.rankOf(drill, place, score)', [ties, place, 2]) for place in range(5)] == [1, 2, 3, 4, 5]
+    assert page.evaluate('([drill, place, score]) => Why.rankOf(drill, place, score)', [ties, 1, 1]) == 4
     query.locator('summary').first.click()
 
 
@@ -253,6 +260,37 @@ def check_cues(page, width):
         .map(e => e.outerHTML.slice(0, 200)).slice(0, 3)''')
     assert not wrong, wrong
     assert width > 600 or page.locator('.scroll.more-right:visible').count() > 0
+    wrong = page.evaluate('''() => [...document.querySelectorAll('.scroll.tall')].filter(e => e.checkVisibility())
+        .filter(e => (e.scrollHeight - e.clientHeight > 3) === e.nextElementSibling.hidden)
+        .map(e => e.outerHTML.slice(0, 200)).slice(0, 3)''')
+    assert not wrong, wrong
+    tall = page.locator('.scroll.tall:visible').first
+    assert tall.locator('+ .more-below').is_visible()
+    tall.evaluate('e => { e.scrollTop = e.scrollHeight; }')
+    tall.locator('+ .more-below').wait_for(state='hidden')
+
+
+def check_rows(page):
+    """Texts in columns that are out of sight do not make rows tall, and a query can be opened without scrolling sideways."""
+    tall = page.evaluate('''() => [...document.querySelectorAll('.scroll.more-right tbody tr')].filter(e => e.checkVisibility()).filter(row => {
+        const box = row.closest('.scroll').getBoundingClientRect(), height = row.getBoundingClientRect().height;
+        const seen = [...row.cells].filter(cell => cell.getBoundingClientRect().left < box.right);
+        const needed = cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getBoundingClientRect().height; };
+        return height > 40 + Math.max(...seen.map(needed));
+    }).map(e => e.outerHTML.slice(0, 200)).slice(0, 3)''')
+    assert not tall, tall
+    button = page.locator('#search tbody tr:visible button').first
+    assert button.count() == 0 or button.evaluate('e => e.getBoundingClientRect().right <= e.closest(".scroll").getBoundingClientRect().right')
+
+
+def check_texts(page):
+    """Labels of an axis do not overlap, and there is no negative zero."""
+    overlapping = page.evaluate('''() => [...document.querySelectorAll('figure svg')].filter(e => e.getBoundingClientRect().width).flatMap(svg => {
+        const boxes = [...svg.querySelectorAll('.axis[text-anchor=middle]')].map(e => e.getBoundingClientRect());
+        return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom));
+    }).length''')
+    assert overlapping == 0, f'{overlapping} labels of axes overlap'
+    assert not re.search(r'[-−]0(?![.\d])', page.locator('.tree:visible').first.inner_text())
 
 
 def check_marks(page):
@@ -366,6 +404,8 @@ def main(chromium, report, style, *evil):
                 check_theme(page, scheme)
                 check_every_tooltip(page)
                 check_width(page, width)
+                check_rows(page)
+                check_texts(page)
                 check_cues(page, width)
                 check_charts(page)
                 check_names(page)

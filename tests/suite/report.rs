@@ -1,6 +1,7 @@
 //! Reports: the numbers agree with the other commands, text from data is escaped, and the page works in a browser.
 
 use crate::support::object_stores::{environment, moto, with_client};
+use crate::support::reports::{assert_close, chart, data_of, json_output, report, sample_run};
 use crate::support::*;
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use planetree::storage::{Access, Location};
@@ -10,54 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-
-/// A run directory with two rankers on the sample data, as in the demo.
-pub(crate) fn sample_run(room: &Path) {
-    let data = Path::new(crate::support::ROOT).join("sample_data");
-    for part in ["train", "vali", "test"] {
-        let file = data.join(format!("{part}.txt"));
-        run(room, &format!("convert {} --output run/{part}", file.display())).ok();
-    }
-    for (name, preset) in [("mart", "mart"), ("lambda", "lambdamart")] {
-        let files = format!("--model run/{name}.parquet --rounds run/{name}-rounds.parquet");
-        let settings = "--set num_trees=40 --set early_stopping_rounds=15";
-        run(room, &format!("train --preset {preset} --data run/train --valid run/vali {files} {settings}"))
-            .ok();
-        let output = format!("--output run/{name}-scores.parquet");
-        run(room, &format!("predict --model run/{name}.parquet --data run/test {output}")).ok();
-    }
-}
-
-/// Writes a report and returns its HTML.
-pub(crate) fn report(room: &Path, arguments: &str) -> String {
-    run(room, &format!("report {arguments} --output report.html")).ok();
-    fs::read_to_string(room.join("report.html")).unwrap()
-}
-
-/// The JSON data of the charts.
-pub(crate) fn data_of(page: &str) -> Value {
-    let start = page.find("id=\"report-data\">").unwrap() + "id=\"report-data\">".len();
-    let length = page[start..].find("</script>").unwrap();
-    serde_json::from_str(&page[start..start + length]).unwrap()
-}
-
-/// The chart whose title starts with `title`.
-pub(crate) fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
-    let charts = data["charts"].as_array().unwrap();
-    let found = charts.iter().find(|chart| chart["label"].as_str().unwrap().starts_with(title));
-    found.unwrap_or_else(|| {
-        panic!("no {title:?} among {:?}", charts.iter().map(|chart| &chart["label"]).collect::<Vec<_>>())
-    })
-}
-
-pub(crate) fn assert_close(found: &Value, expected: &Value) {
-    let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
-    assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
-}
-
-pub(crate) fn json_output(room: &Path, arguments: &str) -> Value {
-    serde_json::from_str(&run(room, arguments).ok().stdout).unwrap()
-}
 
 #[test]
 fn numbers_agree_with_the_other_commands() {
@@ -542,7 +495,7 @@ fn reports_of_large_runs_stay_small() {
     let page = report(room, "large");
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
     for note in [
-        "1 more rankings of these queries are not shown",
+        "1 more ranking of these queries is not shown",
         "trees are in this file to keep it small",
         "Neighbouring labels are merged",
         "Some rounds are omitted from the chart",

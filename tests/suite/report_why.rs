@@ -1,7 +1,7 @@
 //! Reports explain: contributions, movement, display tables, segments, disputed labels, trends and data agree with the
 //! other commands.
 
-use crate::report::{assert_close, chart, data_of, json_output, report, sample_run};
+use crate::support::reports::{assert_close, chart, data_of, json_output, report, sample_run};
 use crate::support::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use crate::support::object_stores::*;
 use crate::support::*;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -333,4 +334,116 @@ fn an_answer_that_takes_long_to_parse_is_refused() {
     let ran = run_with(room.path(), "convert s3://bucket/in/ --output out", &environment(port)).failed();
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(ran.stderr.contains(&format!("refused answer from 127.0.0.1:{port}")), "{}", ran.stderr);
+}
+
+#[test]
+fn lengths_that_a_server_claims_allocate_nothing() {
+    let room = room();
+    let (port, _received) = hostile_server(|stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\nETag: \"a\"\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n",
+        );
+        for _ in 0..20 {
+            let _ = stream.write_all(&[b'x'; 1 << 20]);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    for arguments in ["describe s3://bucket/data", "import s3://bucket/model.txt --output out"] {
+        let mut child = command(room.path(), &format!("{arguments} --deadline 3s"))
+            .envs(environment(port))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let peak = peak_until_exit(&mut child);
+        let ran = Ran::of(child.wait_with_output().unwrap()).failed();
+        assert!(ran.stderr.contains("error: s3://bucket/") && peak < 300, "{peak} MiB: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_range_that_is_longer_than_requested_is_refused() {
+    let room = room();
+    let (port, _received) = hostile_server(|stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-99/100\r\nContent-Length: 100000000000\r\nETag: \"a\"\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n",
+        );
+        while stream.write_all(&[b'x'; 1 << 20]).is_ok() {}
+    });
+    let mut child = command(room.path(), "convert s3://bucket/in.txt --output out --deadline 10s")
+        .envs(environment(port))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let peak = peak_until_exit(&mut child);
+    let ran = Ran::of(child.wait_with_output().unwrap()).failed();
+    assert!(peak < 300, "{peak} MiB: {}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("refused answer from 127.0.0.1:{port}")), "{}", ran.stderr);
+}
+
+#[test]
+fn a_list_of_endless_pages_ends() {
+    let room = room();
+    let (port, _received) = hostile_server(|stream| {
+        let keys: String = (0..1000)
+            .map(|key| format!("<Contents><Key>in/{key}{}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>", "k".repeat(5000)))
+            .collect();
+        let body = format!(
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{keys}</ListBucketResult>"
+        );
+        reply(stream, "200 OK\r\nContent-Type: application/xml", body.as_bytes());
+    });
+    let begun = Instant::now();
+    let ran = run_with(room.path(), "convert s3://bucket/in/*.txt --output out", &environment(port)).failed();
+    assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
+    assert!(ran.stderr.contains(&format!("refused answer from 127.0.0.1:{port}")), "{}", ran.stderr);
+}
+
+#[test]
+fn attributes_are_not_hidden_behind_quotes_outside_of_tags() {
+    let room = room();
+    let (port, _received) = hostile_server(|stream| {
+        let attributes: String = (0..200_000).map(|number| format!("a{number}='' ")).collect();
+        let body = format!(
+            "<?xml version='1.0'?><!-- ' --><ListBucketResult y=\"' > \" {attributes}></ListBucketResult>"
+        );
+        reply(stream, "200 OK\r\nContent-Type: application/xml", body.as_bytes());
+    });
+    let begun = Instant::now();
+    let ran = run_with(room.path(), "convert s3://bucket/in/ --output out", &environment(port)).failed();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(ran.stderr.contains(&format!("refused answer from 127.0.0.1:{port}")), "{}", ran.stderr);
+}
+
+#[test]
+fn a_slow_download_may_take_longer_than_the_deadline() {
+    let room = room();
+    // A web server without ranges sends a file as one answer.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let answer = |mut stream: std::net::TcpStream| {
+        let mut request = [0; 4096];
+        let count = stream.read(&mut request).unwrap_or(0);
+        let request = String::from_utf8_lossy(&request[..count]).into_owned();
+        let text = some_text(300, 20).into_bytes();
+        if !request.contains(" /in.txt ") {
+            return reply(&mut stream, "404 Not Found", b"");
+        }
+        let _ = write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\nConnection: close\r\n\r\n",
+            text.len()
+        );
+        for piece in text.chunks(text.len() / 8).take_while(|_| request.starts_with("GET")) {
+            let _ = stream.write_all(piece);
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    };
+    std::thread::spawn(move || {
+        listener.incoming().flatten().for_each(|stream| drop(std::thread::spawn(move || answer(stream))))
+    });
+    let arguments = format!("convert http://127.0.0.1:{port}/in.txt --output out --deadline 2s");
+    run(room.path(), &arguments).ok();
+    std::fs::write(room.path().join("in.txt"), some_text(300, 20)).unwrap();
+    run(room.path(), "convert in.txt --output expected").ok();
+    assert!(rows_of(&room.path().join("out")) == rows_of(&room.path().join("expected")));
 }

@@ -22,7 +22,7 @@ fn queries_come_from_options_files_and_pipes() {
     let ran = run(tables(), "sql --timing -c SELEC").failed();
     assert!(ran.stderr.contains("syntax error"), "{}", ran.stderr);
     let ran = sql("--timing --format csv", "SELECT 1 AS a").ok();
-    assert!(ran.stderr.starts_with("1 rows in "), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("1 row in "), "{}", ran.stderr);
     for misuse in [
         "sql --format xml -c x",
         "sql --table nameless -c x",
@@ -97,6 +97,12 @@ fn paths_outside_are_refused_for_reading_and_writing() {
             );
             assert!(!ran.stderr.contains("root:"), "{}", ran.stderr);
         }
+    }
+    // A link may be named without a path.
+    std::os::unix::fs::symlink("..", inside.join("linked")).unwrap();
+    for query in ["SELECT * FROM 'linked'", "SELECT * FROM linked", "SUMMARIZE linked"] {
+        let ran = sql_in(&inside, "", query, &[]).failed();
+        assert!(ran.stderr.contains("linked: SQL may not read this"), "{query}: {}", ran.stderr);
     }
     for path in ["../new.csv", "up/new.csv", "/tmp/planetree-sql-new.csv", "s3://bucket/new.csv"] {
         for options in ["", "--allow-write ."] {
@@ -261,6 +267,87 @@ fn errors_show_the_position_and_a_suggestion() {
         &["rank_in_query: score is of type Utf8"],
     );
     fails("SELECT * FROM 'clicks.csv' JOIN 'clicks.csv' USING (nothing)", &["nothing"]);
+    // Habits from other engines.
+    for (query, parts) in [
+        (
+            "SELECT sum(query_id) FROM predictions",
+            &["line 1, column 8: wrong arguments: sum(text)", "sum(number)", "CAST(x AS DOUBLE)"][..],
+        ),
+        (
+            "SELECT string_agg(query_id) FROM predictions",
+            &["wrong arguments: string_agg(text)", "call string_agg(text, text)"],
+        ),
+        ("SELECT date_part(1)", &["wrong arguments: date_part(whole number)", "call date_part(text, "]),
+        (
+            "SELECT query_id, avg(score) FROM predictions",
+            &["line 1, column 8: query_id is neither in GROUP BY nor aggregated", "add query_id to GROUP BY"],
+        ),
+        ("SELECT score FROM predictions WHERE sum(score) > 1", &["not allowed in WHERE", "HAVING"]),
+        (
+            "SELECT query_id + 1 FROM predictions",
+            &["types that do not fit: text + whole number", "CAST(x AS DOUBLE)"],
+        ),
+        ("SELECT rank() FROM predictions", &["rank cannot be called like this", "rank() OVER"]),
+        (
+            "SELECT count(*) FROM predictions TABLESAMPLE (10 ROWS)",
+            &["line 1, column 22: TABLESAMPLE", "ORDER BY random() LIMIT 100", "WHERE random() < 0.1"],
+        ),
+        (
+            "SELECT * FROM predictions USING SAMPLE 10",
+            &["line 1, column 27: TABLESAMPLE and USING SAMPLE are not supported", "ORDER BY random()"],
+        ),
+        ("SELECT * FROM predictions TABLESAMPLE 10%", &["TABLESAMPLE and USING SAMPLE are not supported"]),
+        (
+            "SELECT avg(ndcg@10) FROM metrics",
+            &["line 1, column 16: syntax error: unexpected @", "write \"ndcg@10\" in double quotes"],
+        ),
+        (
+            "PIVOT predictions ON label USING count(*)",
+            &["PIVOT is not supported", "FILTER (WHERE label = 0)"],
+        ),
+        (
+            "SELECT * FROM predictions PIVOT (count(*) FOR label IN (0, 1))",
+            &["line 1, column 15: PIVOT is not supported", "FILTER (WHERE label = 0)"],
+        ),
+        ("UNPIVOT test ON f1, f2", &["UNPIVOT is not supported", "UNION ALL"]),
+        (
+            "COPY (SELECT 1 AS a) TO 'x.csv' (HEADER, DELIMITER ',')",
+            &["syntax error", "write options as OPTIONS (header true, delimiter ',')"],
+        ),
+        (
+            "SELECT max(query_id), max(query_id::int) FROM predictions",
+            &[
+                "two expressions are called max(predictions.query_id): casts do not count",
+                "cast in a subquery",
+            ],
+        ),
+        (
+            "SELECT count(*) FROM test JOIN test ON true",
+            &["two columns are called test.query_id", "FROM x AS a JOIN y AS b"],
+        ),
+        ("SELECT label, label FROM predictions", &["two columns are called label", "with AS"]),
+        (
+            "SELECT * FROM test CROSS APPLY predictions",
+            &["not supported: Unsupported JOIN operator CrossApply", "write JOIN, LEFT JOIN"],
+        ),
+    ] {
+        fails(query, parts);
+    }
+    fails("SELECT list(label) FROM predictions", &["no such function: list", "write array_agg(x)"]);
+    for (name, call) in [
+        ("mrr", "reciprocal_rank(label, score)"),
+        ("p", "precision_at(label, score, 10)"),
+        ("recall", "recall_at(label, score, 10)"),
+        ("hit_rate", "success_at(label, score, 10)"),
+    ] {
+        let query = format!("SELECT {name}(label, score, 10) FROM predictions GROUP BY query_id");
+        fails(&query, &[&format!("no such function: {name}"), &format!("write {call}")]);
+    }
+    fails("SELECT count_if(label > 0) FROM predictions", &["count(*) FILTER (WHERE condition)"]);
+    fails("SELECT strftime('%Y', now())", &["strftime(time, '%Y-%m-%d')"]);
+    fails("SELECT * FROM predictions.parquet", &["no such table: predictions.parquet"]);
+    fails("SELECT * FROM my-predictions", &["syntax error", "in double quotes"]);
+    fails("SHOW DATABASES", &["SHOW DATABASES is not allowed here", "SHOW TABLES"]);
     fails("INSERT INTO predictions SELECT * FROM predictions", &["INSERT is not allowed here", "COPY"]);
     fails("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", &["not allowed here"]);
     fails("SET datafusion.execution.batch_size = 1", &["SET is not allowed here"]);

@@ -93,6 +93,15 @@ fn there_are_no_bars_without_a_terminal_or_with_quiet() {
 }
 
 #[test]
+fn rounds_without_metrics_are_counted() {
+    let room = room();
+    dataset(room.path(), "data", &graded(3, 30, 10), "");
+    let ran = run(room.path(), "train --preset rf-point --data data --model m --set num_trees=12").ok();
+    let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(lines, ["[1] of 12", "[10] of 12", "[12] of 12"]);
+}
+
+#[test]
 fn colours_are_used_on_terminals_unless_no_color_is_set() {
     let room = room();
     for arguments in ["--help", "train --help", "train --no-such-option", "describe nothing"] {
@@ -132,7 +141,8 @@ fn shells_accept_the_completions() {
                   echo \"${COMPREPLY[@]}\"; }; complete_for planetree tr; complete_for planetree train --pre; \
                   complete_for planetree export --format ''; complete_for planetree train --preset lambdam; \
                   complete_for planetree cv --num-t; complete_for planetree train --objective lambda; \
-                  complete_for planetree evaluate --metrics nd; complete_for planetree evaluate --convention xg";
+                  complete_for planetree evaluate --metrics nd; complete_for planetree evaluate --convention xg; \
+                  complete_for planetree train --set lear; complete_for planetree run qu";
     let output = Command::new("bash").args(["-c", script]).current_dir(room.path()).output().unwrap();
     let replies = String::from_utf8(output.stdout).unwrap();
     let replies: Vec<&str> = replies.lines().collect();
@@ -146,7 +156,9 @@ fn shells_accept_the_completions() {
             "--num-trees",
             "lambdarank",
             "ndcg@10",
-            "xgboost"
+            "xgboost",
+            "learning_rate=",
+            "quickstart"
         ],
         "{:?}",
         output.stderr

@@ -30,6 +30,19 @@ fn a_training_killed_at_five_moments_ends_in_the_same_bytes() {
 }
 
 #[test]
+fn predictions_of_a_checkpoint_say_that_training_has_not_ended() {
+    let room = room();
+    data(room.path(), 20);
+    stop_at_checkpoint(room.path(), "--data data --set learning_rate=0.01");
+    let stderr = run(room.path(), "predict --model c --data vali --output p").ok().stderr;
+    let note = "note: c is the checkpoint of a training that has not ended: ";
+    assert!(stderr.contains(note) && stderr.contains(" trees so far\n"), "{stderr}");
+    train(room.path(), "--data data --model m --set num_trees=2");
+    let stderr = run(room.path(), "predict --model m --data vali --output p").ok().stderr;
+    assert!(!stderr.contains("checkpoint"), "{stderr}");
+}
+
+#[test]
 fn a_resumed_training_continues_its_log() {
     let room = room();
     data(room.path(), 20);

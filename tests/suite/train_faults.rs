@@ -139,6 +139,22 @@ fn a_feature_missing_from_the_other_data_is_named() {
     refused(room.path(), start, 1, &["lacking: ", "body"]);
     // Features are matched by name: the order does not matter, and neither do additional columns.
     assert_eq!(predict(room.path(), "m", "more").len(), 100);
+    let start = "train --data more --start-model m --model n --set num_trees=2";
+    let note = "the start model does not have 1 feature of the data, which are not used: extra";
+    let ran = run(room.path(), start).ok();
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    let ran = run(room.path(), &start.replace("more", "data")).ok();
+    assert!(!ran.stderr.contains("not used"), "{}", ran.stderr);
+    // In numbered data, an absent feature is one that no row has.
+    for (name, width) in [("wide", 3), ("narrow", 2)] {
+        let mut examples = graded(44, 10, 10);
+        examples.iter_mut().for_each(|example| example.features.truncate(width));
+        dataset(room.path(), name, &examples, "");
+    }
+    train(room.path(), "--data wide --model m --set num_trees=3");
+    let ran = run(room.path(), &start.replace("more", "narrow")).ok();
+    let note = "narrow: 1 feature is not in the data and treated as missing: f3";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
 }
 
 #[test]
@@ -214,7 +230,7 @@ fn a_memory_limit_that_is_too_small_is_refused_with_the_memory_needed() {
     dataset(room.path(), "data", &graded(44, 100, 20), "--partition-rows 500");
     for preset in ["planet", "pgbrt", "gbrt"] {
         let arguments = format!("--preset {preset} --data data --set num_trees=3");
-        let messages = ["--memory-limit 8MiB is too small", "needs about", "MiB", "raise --memory-limit"];
+        let messages = ["--memory-limit 8.0 MiB is too small", "needs about", "MiB", "raise --memory-limit"];
         refused(room.path(), &format!("train {arguments} --model m --memory-limit 8MiB"), 2, &messages);
         // The memory that the message asks for is enough.
         let enough = wanted_memory(room.path(), &arguments, 8).unwrap();

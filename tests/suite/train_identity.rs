@@ -152,6 +152,33 @@ fn partitions_do_not_change_a_byte() {
 }
 
 #[test]
+fn compact_bins_do_not_change_a_byte() {
+    let room = room();
+    mslr_dataset(room.path());
+    run(room.path(), "convert text/vali.txt --output msvali").ok();
+    same_rows(room.path());
+    let variants = [
+        ("planet", "--data data"),
+        ("planet", "--data data --set missing=branch --set bagging_fraction=0.5 --set features_per_node=0.3"),
+        ("lambdamart", "--data data --valid msvali --set max_bin=15"), // codes of several features share a lane
+        ("lambdamart", "--data data --set max_bin=60 --set missing=zero --set max_depth=3"),
+        ("pgbrt-grouped", "--data data --set max_bin=20"),
+        ("mart", "--data one --valid many"),
+        ("mart", "--data many --valid few"),
+        ("rf-point", "--data one"), // forests and linear models ignore the option
+        ("linear", "--data one"),
+    ];
+    for (preset, variant) in variants {
+        let arguments = format!("--preset {preset} {variant} --set num_trees=3");
+        train(room.path(), &format!("{arguments} --model twice"));
+        for options in ["--threads 1", "--threads 3", "--memory-limit 2GiB"] {
+            train(room.path(), &format!("{arguments} --model once --compact {options}"));
+            assert_same_bytes(room.path(), "once", "twice", &format!("{arguments} {options}"));
+        }
+    }
+}
+
+#[test]
 fn binned_data_on_disk_do_not_change_a_byte() {
     let room = room();
     mslr_dataset(room.path());

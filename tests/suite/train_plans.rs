@@ -474,11 +474,8 @@ fn runs_continue_from_a_start_model() {
 fn what_a_cluster_cannot_train_is_refused() {
     let room = room();
     data(room.path());
-    train(room.path(), "--preset rf-point --data data --set num_trees=2 --model forest");
-    run(room.path(), "predict --model forest --data data --output start").ok();
     for (arguments, problem) in [
         ("--preset igbrt --set start_scores=oob", "out-of-bag scores (start_scores = oob)"),
-        ("--preset planet --start-scores start", "start scores of a file (--start-scores)"),
         ("--preset lambdamart --set unbiased=true", "an unbiased objective"),
         ("--preset rf-pair", "a pairwise forest"),
         ("--preset rf --oob oob", "a forest with out-of-bag scores"),

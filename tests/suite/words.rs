@@ -320,6 +320,18 @@ fn exported_models_keep_their_categories() {
             assert!((ours.score - back.score).abs() < 1e-6, "{format}");
         }
     }
+    // Formats without categories need the codes.
+    for format in
+        ["solr", "elasticsearch-ltr", "opensearch-ltr", "elastic", "vespa", "onnx", "treelite", "pmml"]
+    {
+        let stderr = run(
+            temporary.path(),
+            &format!("export m --format {format} --output {format}.out --no-verify --lossy"),
+        )
+        .ok()
+        .stderr;
+        assert!(stderr.contains("note: categorical features: colour, size; "), "{format}: {stderr}");
+    }
     // LightGBM maps categories itself; XGBoost uses the codes of the model.
     predict(temporary.path(), "m", "other");
     run(temporary.path(), "--quiet predict --model m --data other --scores scores.txt").ok();
@@ -455,4 +467,100 @@ fn categories_of_an_imported_model_are_not_replaced() {
     run(temporary.path(), "import m.txt --output same --categories-from one").ok();
     let stderr = run(temporary.path(), "import m.txt --output wrong --categories-from other").failed().stderr;
     assert!(stderr.contains("the model has different categories for colour"), "{stderr}");
+}
+
+/// A model of LightGBM, trained on a pandas frame with these categories: code 0 of `stock` scores 1, other values 2; code
+/// 0 of `brand` scores 10, other values 20. `size` may have codes, too, so the file does not say which columns have them.
+fn pandas_model(lists: &str) -> String {
+    let tree = |number: u32, values: &str| {
+        format!(
+            "Tree={number}\nnum_leaves=2\nnum_cat=1\nsplit_feature={number}\nsplit_gain=1\nthreshold=0\ndecision_type=1\n\
+             left_child=-1\nright_child=-2\nleaf_value={values}\nleaf_count=1 1\ncat_boundaries=0 1\ncat_threshold=1\n\n"
+        )
+    };
+    format!(
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=2\nobjective=regression\n\
+         feature_names=stock brand size\nfeature_infos=0:1 0:1:2 [0:1]\n\n{}{}end of trees\n\npandas_categorical:{lists}\n",
+        tree(0, "1 2"),
+        tree(1, "10 20")
+    )
+}
+
+#[test]
+fn categories_of_a_pandas_frame_keep_their_codes() {
+    let temporary = room();
+    let at = temporary.path();
+    let data = |name: &str, rows: [&str; 3]| {
+        let text = format!("query_id,label,stock,brand,size\n{}\n", rows.join("\n"));
+        fs::write(at.join(format!("{name}.csv")), text).unwrap();
+        run(at, &format!("convert {name}.csv --output {name}")).ok();
+    };
+    // The codes of the dataset are in the order of appearance, those of pandas in alphabetical order.
+    data("t", ["a,1,yes,b,0", "a,0,no,c,1", "a,0,yes,a,0"]);
+    fs::write(at.join("m.txt"), pandas_model(r#"[["no", "yes"], ["a", "b", "c"]]"#)).unwrap();
+    let stderr = run(at, "import m.txt --output m").ok().stderr;
+    assert!(stderr.contains("the imported model has no categories"), "{stderr}");
+    let stderr = run(at, "import m.txt --output m --categories-from t").ok().stderr;
+    assert!(!stderr.contains("note"), "{stderr}");
+    run(at, "--quiet predict --model m --data t --scores scores.txt").ok();
+    assert_eq!(fs::read_to_string(at.join("scores.txt")).unwrap(), "22\n21\n12\n");
+    let words = model_of(at, "m").1.into_iter().map(|feature| feature.words.join(" "));
+    assert_eq!(words.collect::<Vec<_>>(), ["no yes", "a b c", ""]);
+
+    data("other", ["a,1,yes,b,0", "a,0,no,c,1", "a,0,yes,b,0"]);
+    data("twins", ["a,1,yes,no,0", "a,0,no,yes,1", "a,0,yes,no,0"]);
+    let both = r#"[["no", "yes"], ["no", "yes"]]"#;
+    let one = r#"[["no", "yes"]]"#;
+    for (lists, dataset, problem) in [
+        (
+            r#"[["no", "yes"], ["a", "b", "c"]]"#,
+            "other",
+            r#"has the categories ["a", "b", "c"] of the model: stock has ["yes", "no"]; brand has ["b", "c"]"#,
+        ),
+        (
+            one,
+            "twins",
+            r#"has the categories ["no", "yes"], and these columns here have the same: stock, brand;"#,
+        ),
+        (both, "t", r#"["no", "yes"] and ["no", "yes"], and these columns here have the same: stock;"#),
+        (
+            r#"[["no", "yes"], ["yes", "no"]]"#,
+            "twins",
+            r#"["no", "yes"] and ["yes", "no"], and these columns here have the same: stock, brand;"#,
+        ),
+        (
+            one,
+            "t",
+            r#"without a list of categories in the file of the model: brand; the file has ["no", "yes"]"#,
+        ),
+        (r#"[["no", "yes"], [0.5, 1.5]]"#, "t", "neither texts nor whole numbers"),
+    ] {
+        fs::write(at.join("bad.txt"), pandas_model(lists)).unwrap();
+        let stderr =
+            run(at, &format!("import bad.txt --output x --categories-from {dataset}")).failed().stderr;
+        assert!(stderr.contains(problem), "{lists}: {stderr}");
+        assert!(!at.join("x").exists(), "{lists}");
+    }
+    // Equal lists need no decision.
+    fs::write(at.join("twins.txt"), pandas_model(both)).unwrap();
+    run(at, "import twins.txt --output x --categories-from twins").ok();
+    run(at, "--quiet predict --model x --data twins --scores twins-scores.txt").ok();
+    assert_eq!(fs::read_to_string(at.join("twins-scores.txt")).unwrap(), "12\n21\n12\n");
+    // Columns of whole numbers that are the codes of a dataset have its categories.
+    fs::write(at.join("codes.txt"), pandas_model("[[0, 1], [0, 1, 2]]")).unwrap();
+    run(at, "import codes.txt --output y --categories-from t").ok();
+    run(at, "--quiet predict --model y --data t --scores codes-scores.txt").ok();
+    assert_eq!(fs::read_to_string(at.join("codes-scores.txt")).unwrap(), "11\n22\n21\n");
+}
+
+#[test]
+fn a_model_of_another_program_is_to_be_imported() {
+    let temporary = room();
+    data(temporary.path());
+    fs::write(temporary.path().join("m.txt"), pandas_model("null")).unwrap();
+    for command in ["predict --model m.txt --data train --output p", "export m.txt --format json --output x"]
+    {
+        let stderr = run(temporary.path(), command).failed().stderr;
+        assert!(stderr.contains("import it first: planetree import m.txt --output MODEL"), "{stderr}");
+    }
 }

@@ -16,12 +16,28 @@ pub fn trained_with_log(directory: &Path, arguments: &str) -> (Vec<u8>, Vec<Roun
 /// Asserts that models and logs do not depend on partitions and threads. `kinds` are prefixes of the datasets of
 /// [`same_rows`].
 pub fn assert_bytes_depend_only_on_rows(variants: &[&str], kinds: &[&str]) {
+    assert_depends_only_on_rows(variants, kinds, trained_with_log);
+}
+
+/// Asserts that models do not depend on partitions and threads. The log of trees has an RMSE of the training data that is
+/// summed partition by partition.
+pub fn assert_models_depend_only_on_rows(variants: &[&str], kinds: &[&str]) {
+    let trained =
+        |directory: &Path, arguments: &str| trained_bytes(directory, &format!("{arguments} --valid vali"));
+    assert_depends_only_on_rows(variants, kinds, trained);
+}
+
+fn assert_depends_only_on_rows<T: PartialEq>(
+    variants: &[&str],
+    kinds: &[&str],
+    trained: impl Fn(&Path, &str) -> T,
+) {
     let room = room();
     same_rows(room.path());
     for variant in variants {
         for kind in kinds {
             let outcome = |data: &str, options: &str| {
-                trained_with_log(room.path(), &format!("{variant} --data {kind}{data} {options}"))
+                trained(room.path(), &format!("{variant} --data {kind}{data} {options}"))
             };
             let expected = outcome("one", "--threads 1");
             for (data, options) in [

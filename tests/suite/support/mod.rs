@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod hostile;
 pub mod object_stores;
 pub mod pipelines;
+pub mod reports;
 pub mod sql;
 
 mod datasets;

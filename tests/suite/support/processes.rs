@@ -53,6 +53,17 @@ pub fn wait_for_signal_handlers(child: &Child) {
     });
 }
 
+/// The processor time that a running process has used, in all its threads.
+pub fn processor_time(child: &Child) -> Duration {
+    /// Length of the unit in which Linux reports times to programs.
+    const TICK: Duration = Duration::from_millis(10);
+    let status = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    // The second field is the program's name in parentheses. The 14th and 15th are the times in user and kernel mode.
+    let fields: Vec<&str> = status.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks = |field: usize| fields[field - 3].parse::<u32>().unwrap();
+    TICK * (ticks(14) + ticks(15))
+}
+
 /// A free port of the loopback interface; the port 10,000 above, which some servers take without asking, is free too.
 /// Below the range that the system assigns by itself.
 pub fn free_port() -> u16 {

@@ -14,6 +14,8 @@ enum Checksum {
     Broken,
     /// The checksum of a manifest is computed again.
     Manifest,
+    /// The checksums of a dataset's file are computed again, in the manifest.
+    Part,
     /// The checksum of a table is computed again.
     Table,
     /// It has none.
@@ -83,6 +85,17 @@ const KINDS: &[FileKind] = &[
         commands: &[&["describe", "data"], &["sql", "-c", "SELECT * FROM 'data'"]],
     },
     FileKind {
+        name: "part of a dataset, checksums fit",
+        file: "data/PART",
+        checksum: Checksum::Part,
+        commands: &[
+            &["describe", "data"],
+            &["sql", "-c", "SELECT * FROM 'data'"],
+            &["predict", "--model", "model.parquet", "--data", "data", "--output", "out"],
+            &["train", "--data", "data", "--model", "out", "--set", "num_trees=1"],
+        ],
+    },
+    FileKind {
         name: "model",
         file: "model.parquet",
         checksum: Checksum::Broken,
@@ -133,6 +146,18 @@ const KINDS: &[FileKind] = &[
             &["describe", "metrics.parquet"],
             &["compare", "metrics.parquet", "metrics.parquet", "--metric", "ndcg@10"],
         ],
+    },
+    FileKind {
+        name: "training log",
+        file: "rounds.parquet",
+        checksum: Checksum::Broken,
+        commands: &[&["describe", "rounds.parquet"]],
+    },
+    FileKind {
+        name: "training log, checksum fits",
+        file: "rounds.parquet",
+        checksum: Checksum::Table,
+        commands: &[&["describe", "rounds.parquet"], &["sql", "-c", "SELECT * FROM 'rounds.parquet'"]],
     },
     FileKind {
         name: "model of LightGBM",
@@ -208,7 +233,7 @@ fn make_files(room: &Path) -> String {
     fs::write(room.join("in.csv"), as_csv(&graded(5, 20, 10))).unwrap();
     run(room, "convert in.txt --output data --partition-rows 100").ok();
     for line in [
-        "train --data data --model model.parquet --set num_trees=4 --set min_data_in_leaf=5",
+        "train --data data --model model.parquet --rounds rounds.parquet --set num_trees=4 --set min_data_in_leaf=5",
         "predict --model model.parquet --data data --output predictions.parquet",
         "evaluate --predictions predictions.parquet --metrics ndcg@10,err --output metrics.parquet",
         "export model.parquet --format lightgbm --output model.txt",
@@ -241,6 +266,35 @@ fn make_files(room: &Path) -> String {
     )
     .unwrap();
     names_in(&room.join("data")).into_iter().find(|name| name.ends_with(".parquet")).unwrap()
+}
+
+/// Changes some bytes of a file without changing its length.
+fn damaged_in_place(bytes: &[u8], draw: &mut Stream) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + draw.bits() % 3 {
+        let start = (draw.bits() % bytes.len() as u64) as usize;
+        let end = (start + 1 + (draw.bits() % 40) as usize).min(bytes.len());
+        match draw.bits() % 4 {
+            0 => bytes[start..end].fill(0),
+            1 => bytes[start..end].fill(0xFF),
+            _ => bytes[start] ^= 1 << (draw.bits() % 8),
+        }
+    }
+    bytes
+}
+
+/// Computes the checksums of a file of a dataset again. Returns the manifest with them.
+fn fitting_manifest(manifest: &str, name: &str, part: &[u8]) -> String {
+    let parsed: serde_json::Value = serde_json::from_str(manifest).unwrap();
+    let file = parsed["files"].as_array().unwrap().iter().find(|file| file["name"] == name).unwrap();
+    let mut text = manifest.to_owned();
+    for range in file["row_groups"].as_array().unwrap().iter().chain([&file["footer"]]) {
+        let number = |key: &str| range[key].as_u64().unwrap() as usize;
+        let bytes = &part[number("offset")..][..number("bytes")];
+        text = text.replace(range["xxh3"].as_str().unwrap(), &digest_of(bytes).to_string());
+    }
+    let completed = completed(text.into_bytes(), Checksum::Manifest).expect("a manifest with a checksum");
+    String::from_utf8(completed).unwrap()
 }
 
 /// Changes some bytes of a file: flips, cuts, repeats, insertions, zeros, numbers that are too large.
@@ -288,7 +342,7 @@ fn damaged(bytes: &[u8], draw: &mut Stream) -> Vec<u8> {
 /// Computes the checksum of a damaged file again; `None` if the file no longer has a place for it.
 fn completed(bytes: Vec<u8>, checksum: Checksum) -> Option<Vec<u8>> {
     match checksum {
-        Checksum::Broken | Checksum::None => Some(bytes),
+        Checksum::Broken | Checksum::Part | Checksum::None => Some(bytes),
         Checksum::Manifest => {
             let text = String::from_utf8(bytes).ok()?;
             let (body, _) = text.rsplit_once(",\n  \"xxh3\": \"")?;
@@ -318,8 +372,10 @@ fn clean(room: &Path) {
 pub(super) fn inject(torture: &mut Torture) {
     let room = room();
     let part = make_files(room.path());
+    let manifest_file = room.path().join("data/_manifest.json");
+    let manifest = fs::read_to_string(&manifest_file).unwrap();
     for (place, kind) in KINDS.iter().enumerate() {
-        torture.take_time_until(40.0 * (place + 1) as f64 / KINDS.len() as f64);
+        torture.take_time_until(30.0 * (place + 1) as f64 / KINDS.len() as f64);
         let file = room.path().join(kind.file.replace("PART", &part));
         let intact = fs::read(&file).unwrap();
         let mut draw = torture.draw(kind.name);
@@ -338,11 +394,15 @@ pub(super) fn inject(torture: &mut Torture) {
             if !torture.has_time() {
                 break;
             }
-            let Some(bytes) = completed(damaged(&intact, &mut draw), kind.checksum) else { continue };
+            let change = if kind.checksum == Checksum::Part { damaged_in_place } else { damaged };
+            let Some(bytes) = completed(change(&intact, &mut draw), kind.checksum) else { continue };
             if bytes == intact {
                 continue;
             }
             fs::write(&file, &bytes).unwrap();
+            if kind.checksum == Checksum::Part {
+                fs::write(&manifest_file, fitting_manifest(&manifest, &part, &bytes)).unwrap();
+            }
             let which = case % kind.commands.len();
             let ran = run_words(room.path(), kind.commands[which], &[]);
             let mut outcome = outcome_of(&ran);
@@ -367,5 +427,6 @@ pub(super) fn inject(torture: &mut Torture) {
             clean(room.path());
         }
         fs::write(&file, &intact).unwrap();
+        fs::write(&manifest_file, &manifest).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use crate::support::*;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-const SERVERS: [(&str, Answer); 8] = [
+const SERVERS: [(&str, Answer); 13] = [
     ("hangs", |_| std::thread::sleep(Duration::from_secs(300))),
     ("drips", |stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
@@ -29,6 +29,36 @@ const SERVERS: [(&str, Answer); 8] = [
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<ListBucketResult>");
         while stream.write_all(&b"<Contents><Key>a</Key></Contents>".repeat(1000)).is_ok() {}
     }),
+    ("sends endless pages", |stream| {
+        let keys = "<Contents><Key>data/a</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>".repeat(1000);
+        let body = format!(
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>{keys}</ListBucketResult>"
+        );
+        reply(stream, "200 OK", body.as_bytes());
+    }),
+    ("hides attributes behind a comment", |stream| {
+        let body = format!(
+            "<?xml version=\"1.0\"?><!-- ' --><ListBucketResult y=\"' > \" {}></ListBucketResult>",
+            "a='1' ".repeat(300_000)
+        );
+        reply(stream, "200 OK", body.as_bytes());
+    }),
+    ("claims a terabyte", |stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\nETag: \"a\"\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\nPAR1",
+        );
+        while stream.write_all(&[b'x'; 1 << 16]).is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }),
+    ("redirects to another host", |stream| {
+        reply(stream, "307 Temporary Redirect\r\nLocation: http://localhost:9/bucket/data", b"");
+    }),
+    ("redirects to itself", |stream| {
+        let port = stream.local_addr().unwrap().port();
+        let head = format!("307 Temporary Redirect\r\nLocation: http://127.0.0.1:{port}/bucket/data");
+        reply(stream, &head, b"");
+    }),
     ("sends a wrong length", |stream| {
         let _ = stream
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\nETag: \"a\"\r\n\r\nPAR1");
@@ -43,6 +73,7 @@ pub(super) fn inject(torture: &mut Torture) {
             ["--quiet", "describe", "s3://bucket/data", "--deadline", "2s"].as_slice(),
             &["--quiet", "convert", "s3://bucket/*.txt", "--output", "out", "--deadline", "2s"],
             &["--quiet", "convert", "in.txt", "--output", "s3://bucket/out", "--deadline", "2s"],
+            &["--quiet", "convert", "s3://bucket/in/*.txt", "--output", "out", "--deadline", "2s"],
             &[
                 "--quiet",
                 "sql",

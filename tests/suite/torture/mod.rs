@@ -83,7 +83,7 @@ impl Torture {
 
     fn table(&self) -> String {
         let mut text = format!(
-            "seed {}\n{:<34}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}\n",
+            "seed {}\n{:<41}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}\n",
             self.seed, "kind", "injected", "refused", "survived", "silent", "panics", "partial"
         );
         let mut row = |name: &str, counts: &[u64; 5]| {
@@ -91,7 +91,7 @@ impl Torture {
             let [refused, survived, silent, panics, partial] = counts;
             writeln!(
                 text,
-                "{name:<34}{injected:>9}{refused:>9}{survived:>9}{silent:>8}{panics:>8}{partial:>9}"
+                "{name:<41}{injected:>9}{refused:>9}{survived:>9}{silent:>8}{panics:>8}{partial:>9}"
             )
             .unwrap();
         };
@@ -107,11 +107,10 @@ impl Torture {
     fn run(mut self) {
         damage::inject(&mut self);
         system::inject(&mut self);
-        self.take_time_until(72.0);
         races::inject(&mut self);
-        self.take_time_until(82.0);
+        self.take_time_until(73.0);
         endpoints::inject(&mut self);
-        self.take_time_until(90.0);
+        self.take_time_until(80.0);
         #[cfg(feature = "cluster")]
         clusters::inject(&mut self);
         self.take_time_until(100.0);

@@ -19,12 +19,13 @@ const COMMANDS: [(&str, &str); 5] = [
 ];
 
 /// System calls, and the error that each of them is made to return.
-const CALLS: [(&str, &str); 9] = [
+const CALLS: [(&str, &str); 10] = [
     ("openat", "EMFILE"),
     ("read", "EIO"),
     ("pread64", "EIO"),
     ("write", "ENOSPC"),
     ("write", "EIO"),
+    ("write", "EDQUOT"),
     ("fsync", "EIO"),
     ("mkdir", "ENOSPC"),
     ("renameat2", "EIO"),
@@ -68,7 +69,7 @@ fn clean_output(room: &Path) {
 /// Runs a command under strace.
 fn traced(room: &Path, options: &[&str], arguments: &str) -> Ran {
     let mut strace = Command::new("timeout");
-    strace.current_dir(room).args(["-s", "KILL", "60", "strace", "-f", "-qq", "-o", "trace.log"]);
+    strace.current_dir(room).args(["-s", "KILL", "60", "strace", "-f", "-qq", "-y", "-o", "trace.log"]);
     strace.args(options).arg(BINARY).args(arguments.split_whitespace()).stdin(Stdio::null());
     let ran = Ran::of(strace.output().unwrap());
     fs::rename(room.join("trace.log"), room.join(".trace")).unwrap();
@@ -91,7 +92,7 @@ pub(super) fn inject(torture: &mut Torture) {
         let mut draw = torture.draw(name);
         for (number, (call, error)) in CALLS.into_iter().enumerate() {
             let done = (place * CALLS.len() + number + 1) as f64 / (COMMANDS.len() * CALLS.len()) as f64;
-            torture.take_time_until(40.0 + 30.0 * done);
+            torture.take_time_until(30.0 + 25.0 * done);
             traced(room.path(), &["-e", &format!("trace={call}")], arguments);
             clean(room.path());
             let calls = fs::read_to_string(room.path().join(".trace")).unwrap();
@@ -110,7 +111,8 @@ pub(super) fn inject(torture: &mut Torture) {
                 let trace = format!("trace={call}");
                 let ran = traced(room.path(), &["-e", &trace, "-e", &inject], arguments);
                 // Writes to an event counter of the runtime, which is no file, cannot fail in this way.
-                if ran.stderr.contains("failed to wake I/O driver") {
+                let trace = fs::read_to_string(room.path().join(".trace")).unwrap();
+                if trace.lines().any(|line| line.contains("eventfd") && line.contains("INJECTED")) {
                     clean(room.path());
                     continue;
                 }

@@ -11,6 +11,7 @@ fn session() -> Session {
     let options = SessionOptions {
         threads: 1,
         memory_limit: 256 << 20,
+        owns_process: false,
         roots,
         replace: ReplacePolicy::Results,
         cluster: None,
