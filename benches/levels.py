@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bytes and milliseconds per tree level on clusters of this machine: the tables of docs/scale.md.
 
-    benches/levels.py PLANETREE [OTHER_PLANETREE ...] [--rows 50000,723412] [--trees 15] [--executors 1,2,3]
+    benches/levels.py PLANETREE [OTHER_PLANETREE ...] [--rows 50000,723412] [--trees 15] [--executors 1,2,3?merge=2]
                       [--preset planet] [--set workers=4 ...] [--runs 3] [--work DIR]
 
 Every PLANETREE must be built with `--features cluster`. Needs only Python. Milliseconds are the least of several runs;
@@ -24,7 +24,8 @@ def parse():
     parser.add_argument("planetree", nargs="+", help="binaries to compare")
     parser.add_argument("--rows", type=numbers, default=[50_000, 723_412])
     parser.add_argument("--trees", type=int, default=15)
-    parser.add_argument("--executors", type=numbers, default=[1, 2, 3])
+    parser.add_argument("--executors", type=lambda text: text.split(","), default=["1", "2", "3"],
+                        help="numbers of executors, with options such as 3?merge=2 [default: 1,2,3]")
     parser.add_argument("--preset", action="append", help="may be repeated [default: planet and pgbrt with 4 and 8 workers]")
     parser.add_argument("--set", action="append", default=[], help="parameter, for all presets")
     parser.add_argument("--runs", type=int, default=3)

@@ -1,17 +1,30 @@
 #!/usr/bin/env python3
 """Training time of models made of several models, as ratios to one of their models: prints a table.
 
-    benches/plans.py PLANETREE [--rows 50000] [--trees 100] [--forest 100] [--repeats 3] [--only ordinal,runs,igbrt] [--work DIR]
+    benches/plans.py PLANETREE [--rows 50000] [--trees 100] [--forest 100] [--repeats 3] [--only ordinal,runs,igbrt,blend] [--work DIR]
 
 Ordinal classes are compared with one regression, ten averaged runs with one run, and initialised boosting with its two
 stages trained apart. Data are generated, with the features and the five grades of MSLR. Needs only Python. Times are
 those of the whole training, from reading to writing the model: the least of several interleaved repeats.
+
+A blend of twelve models, like that of pipelines/papers/challenge.toml, is compared with its members: the time to score
+the data with it, and the sum of the times with each of them alone (`predict_s`).
 """
+import json
 import os
 
-from harness import arguments_of, dataset, train
+from harness import arguments_of, dataset, measure, run, train
 
 RUNS = 10
+
+# The members of the blend: the data, the preset and its settings, and the normalisation in the blend.
+ERR, NDCG = dict(lambda_metric="err"), dict(lambda_metric="ndcg")
+MEMBERS = [
+    ("data", "lambdamart", ERR, "none"), ("aug50", "lambdamart", ERR, "none"), ("aug70", "lambdamart", ERR, "none"), ("scored", "lambdamart", ERR, "none"),
+    ("data", "lambdamart", NDCG, "none"), ("aug50", "lambdamart", NDCG, "none"), ("aug70", "lambdamart", NDCG, "none"), ("scored", "lambdamart", NDCG, "none"),
+    ("data", "lambdarank-net", ERR, "none"), ("data", "lambdarank-net", NDCG, "none"),
+    ("data", "mart", {}, "none"), ("data", "mart", dict(seed=2, bagging_fraction=0.5), "unit_variance"),
+]
 
 
 def options(parser):
@@ -19,7 +32,7 @@ def options(parser):
     parser.add_argument("--trees", type=int, default=100, help="boosted trees")
     parser.add_argument("--forest", type=int, default=100, help="trees of the forest of igbrt")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default="ordinal,runs,igbrt")
+    parser.add_argument("--only", default="ordinal,runs,igbrt,blend")
 
 
 def main():
@@ -50,14 +63,44 @@ def main():
             (f"{RUNS} runs, `planet` on half of the rows", lambda: seconds("planet", trees | dict(runs=RUNS, bagging_fraction=0.5)), lambda: seconds("planet", trees | dict(bagging_fraction=0.5)), limit_of_runs(arguments.rows)),
         ],
         "igbrt": [("`igbrt`, against its stages apart", lambda: seconds("igbrt", stages), apart, 1.05)],
+        "blend": [],
     }
-    print("| training | seconds | one model | ratio | at most |")
+    names = arguments.only.split(",")
+    if "blend" in names:
+        plans["blend"] = [blend_plan(planetree, work, data, arguments.trees)]
+    print("| training, or scoring with a blend | seconds | one model, its stages or its models | ratio | at most |")
     print("| --- | --- | --- | --- | --- |")
-    for name in arguments.only.split(","):
+    for name in names:
         for what, whole, part, limit in plans[name]:
             pairs = [(whole(), part()) for _ in range(arguments.repeats)]
             whole_s, part_s = (min(times) for times in zip(*pairs))
             print(f"| {what} | {whole_s:.2f} | {part_s:.2f} | {whole_s / part_s:.2f} | {limit} |", flush=True)
+
+
+def blend_plan(planetree, work, data, trees):
+    """Trains the members and blends them: the time to score with the blend, and with each of them."""
+    paths = {name: f"{work}/{name}" for name in ("aug50", "aug70", "scored")} | {"data": data}
+    for name, share in (("aug50", "0.5"), ("aug70", "0.7")):
+        run(planetree, "augment", "--data", data, "--documents", share, "--seed", "1", "--output", paths[name], "--overwrite")
+    train(planetree, work, data, dict(num_trees=trees, seed=1), "--preset", "mart")
+    run(planetree, "augment", "--data", data, "--model", f"mart={work}/model.parquet", "--output", paths["scored"], "--overwrite")
+    models = []
+    for number, (name, preset, settings, _) in enumerate(MEMBERS, 1):
+        rounds = 3 if preset.endswith("-net") else trees
+        train(planetree, work, paths[name], dict(seed=1, num_trees=rounds) | settings, "--preset", preset)
+        models.append(f"{work}/M{number}.parquet")
+        os.replace(f"{work}/model.parquet", models[-1])
+    normalise = ",".join(member[-1] for member in MEMBERS)
+    measure([planetree, "blend", *models, "--normalise", normalise, "--output", f"{work}/blend.parquet"])
+
+    def scoring(model):
+        # All score the same data, which have the features of every member.
+        stats = f"{work}/scoring.json"
+        run(planetree, "predict", "--model", model, "--data", paths["scored"], "--output", f"{work}/scores.parquet", "--stats", stats)
+        with open(stats) as file:
+            return json.load(file)["predict_s"]
+
+    return (f"blend of {len(models)} models", lambda: scoring(f"{work}/blend.parquet"), lambda: sum(map(scoring, models)), 1.1)
 
 
 def limit_of_runs(rows):

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Latency of scoring: planetree, LightGBM, XGBoost, onnxruntime, Treelite, TL2cgen, lleaves and YDF with the same trees.
 
-    benches/serving.py PLANETREE [--work DIR] [--model small|large] [--bench EXECUTABLE]
+    make bench-serving
+    benches/serving.py PLANETREE [--work DIR] [--model small|large] [--bench EXECUTABLE] [--documents N] [--quick]
 
-Runs `cargo bench -p planetree --bench serving` for planetree's library, and `planetree predict --batch`, to which queries of LETOR text are
+Runs `cargo bench --bench serving` for planetree's library, and `planetree predict --batch`, to which queries of LETOR text are
 written. Trains on generated rows with the features of MSLR, exports the models to each program and scores one document, the 100 documents of
-a query, and 200,000 documents, with one thread. Prints microseconds per call, the median of many calls; 200,000 documents also as
-microseconds per document. The other programs are called from Python with arrays in memory, which adds a few microseconds per call. TL2cgen
-and lleaves compile the trees, which takes seconds to minutes and is printed. YDF gets the trees by its API for editing models. A program
-that is not installed, or that has no compiler, is left out with a line that says so.
+a query, and 200,000 documents, with one thread. Prints a table of microseconds per call, the median of many calls; 200,000 documents also as
+microseconds per document. The other programs, and planetree's Python package if it is installed, are called from Python with arrays in memory,
+which adds a few microseconds per call. TL2cgen and lleaves compile the trees, which takes seconds to minutes and is printed. YDF gets the
+trees by its API for editing models. A program that is not installed, or that has no compiler, is left out with a line that says so. --quick
+makes a tenth of the calls.
 """
-import os, subprocess, time
+import os, re, subprocess, time
 
 import lightgbm, numpy, onnxruntime, pyarrow.dataset, treelite, xgboost
 
@@ -20,7 +22,10 @@ MODELS = {
     "small": ("250 trees of 32 leaves", dict(preset="lambdamart", num_trees=250, num_leaves=32, learning_rate=0.06)),
     "large": ("1,000 trees of 64 leaves", dict(preset="lambdamart", num_trees=1000, num_leaves=64, learning_rate=0.05)),
 }
-SIZES = {1: 2000, 100: 300, 200_000: 3}
+# Documents, and how often they are scored.
+CALLS = {1: 2000, 100: 300, 200_000: 3}
+# The packages whose features are those of the program, so that both share one build of their dependencies.
+LIBRARY = ["cargo", "bench", "-q", "-p", "planetree-cli", "-p", "planetree", "--bench", "serving", "--"]
 
 
 def median(score, calls):
@@ -87,7 +92,7 @@ def batch(planetree, model, rows, queries):
     for size, calls in queries.items():
         times = []
         for call in range(calls):
-            part = rows[call * size % (len(rows) - size) :][:size]
+            part = rows[call * size % (len(rows) - size + 1) :][:size]
             lines = [" ".join([f"qid:{call}", *(f"{place + 1}:{value:.6g}" for place, value in enumerate(row))]) for row in part]
             text = ("\n".join(lines) + "\n\n").encode()
             begun = time.perf_counter()
@@ -103,61 +108,93 @@ def batch(planetree, model, rows, queries):
     return found
 
 
+def of_python(model):
+    """planetree's Python package."""
+    import planetree
+
+    return planetree.Model.load(model).predict
+
+
+def engines(work, model, features):
+    """The functions of all programs that score arrays."""
+    of_lightgbm, of_xgboost = lightgbm.Booster(model_file=f"{work}/serving.txt"), xgboost.Booster(model_file=f"{work}/serving.json")
+    of_xgboost.set_param({"nthread": 1})
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(f"{work}/serving.onnx", session_options)
+    of_treelite = treelite.Model.deserialize(f"{work}/serving.tl")
+    found = {
+        "LightGBM": lambda rows: of_lightgbm.predict(rows, num_threads=1),
+        "XGBoost": lambda rows: of_xgboost.inplace_predict(rows),
+        "onnxruntime": lambda rows: session.run(None, {"X": rows})[0],
+        "Treelite": lambda rows: treelite.gtil.predict(of_treelite, rows, nthread=1),
+    }
+    others = {
+        "planetree, Python": lambda: of_python(model),
+        "TL2cgen": lambda: of_tl2cgen(work, features),
+        "lleaves": lambda: of_lleaves(work, features),
+        "YDF": lambda: of_ydf(work, features),
+    }
+    for program, prepare in others.items():
+        begun = time.perf_counter()
+        try:
+            found[program] = prepare()
+            print(f"{program}: prepared in {time.perf_counter() - begun:.1f} s", flush=True)
+        except Exception as error:
+            print(f"{program}: left out: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}", flush=True)
+    return found
+
+
+def print_table(name, features, sizes, results):
+    """The results, the fastest at one document first."""
+    print(f"\n| {name}, {features} features | " + " | ".join(f"{size:,} document{'s' if size > 1 else ''}" for size in sizes) + " | per document |")
+    print("| --- |" + " --- |" * (len(sizes) + 1))
+    for program, found in sorted(results.items(), key=lambda one: one[1][1]):
+        most = sizes[-1]
+        cells = [f"{found[size]:,.1f}" if found[size] < 100 else f"{found[size]:,.0f}" for size in sizes if size in found]
+        cells += [""] * (len(sizes) - len(cells)) + [f"{found[most] / most:.2f}" if most in found else ""]
+        print(f"| {program} | " + " | ".join(cells) + " |", flush=True)
+    print()
+
+
 def main():
     def options(parser):
         parser.add_argument("--model", choices=MODELS, action="append", help="only this model")
-        parser.add_argument("--bench", help="the executable of `cargo bench -p planetree --bench serving --no-run`")
+        parser.add_argument("--bench", help="the executable of `cargo bench --bench serving --no-run`")
+        parser.add_argument("--documents", type=int, default=200_000, help="documents of the largest call, and of the training set")
+        parser.add_argument("--quick", action="store_true", help="a tenth of the calls")
 
     arguments = arguments_of(options, __doc__.splitlines()[0], "serving")
     planetree, work = arguments.planetree, arguments.work
-    data = dataset(planetree, work, 200_000)
+    data = dataset(planetree, work, arguments.documents)
     table = pyarrow.dataset.dataset(data, exclude_invalid_files=True, format="parquet").to_table()
     features = [name for name in table.column_names if name not in ("query_id", "doc_id", "label", "weight")]
     rows = numpy.ascontiguousarray(numpy.column_stack([table[name].to_numpy() for name in features]).astype("float32"))
     del table
     rows.tofile(f"{work}/rows.f32")
+    calls = {min(size, len(rows)): max(1, count // 10) if arguments.quick else count for size, count in CALLS.items()}
+    sizes = list(calls)
     for choice in arguments.model or MODELS:
         name, settings = MODELS[choice]
         settings = dict(settings)
-        model = f"{work}/{choice}.parquet"
+        model = f"{work}/{choice}-{arguments.documents}.parquet"
         if not os.path.exists(model):
             train(planetree, work, data, settings, "--preset", settings.pop("preset"))
             os.rename(f"{work}/model.parquet", model)
         for format, file in [("lightgbm", "serving.txt"), ("xgboost", "serving.json"), ("onnx", "serving.onnx"), ("treelite", "serving.tl")]:
             run(planetree, "export", model, "--format", format, "--output", f"{work}/{file}", "--no-verify")
-        of_lightgbm, of_xgboost = lightgbm.Booster(model_file=f"{work}/serving.txt"), xgboost.Booster(model_file=f"{work}/serving.json")
-        of_xgboost.set_param({"nthread": 1})
-        session_options = onnxruntime.SessionOptions()
-        session_options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(f"{work}/serving.onnx", session_options)
-        of_treelite = treelite.Model.deserialize(f"{work}/serving.tl")
-        programs = {
-            "LightGBM": lambda rows: of_lightgbm.predict(rows, num_threads=1),
-            "XGBoost": lambda rows: of_xgboost.inplace_predict(rows),
-            "onnxruntime": lambda rows: session.run(None, {"X": rows})[0],
-            "Treelite": lambda rows: treelite.gtil.predict(of_treelite, rows, nthread=1),
-        }
-        print(f"{name}, microseconds per call:")
-        for program, prepare in {"TL2cgen": of_tl2cgen, "lleaves": of_lleaves, "YDF": of_ydf}.items():
-            begun = time.perf_counter()
-            try:
-                programs[program] = prepare(work, features)
-                print(f"  {program}: prepared in {time.perf_counter() - begun:.1f} s", flush=True)
-            except Exception as error:
-                print(f"  {program}: left out: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}", flush=True)
-        command = [arguments.bench] if arguments.bench else ["cargo", "bench", "-q", "-p", "planetree", "--bench", "serving", "--"]
-        command += [model, f"{work}/rows.f32", str(len(features))]
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        print("\n".join(f"  {line}" for line in output.splitlines()), flush=True)
-        shown = "  ".join(f"{size:,} documents {value:,.1f}" for size, value in batch(planetree, model, rows, {1: 2000, 100: 300}).items())
-        print(f"  predict --batch {shown}", flush=True)
+        print(f"{name}:", flush=True)
+        programs = engines(work, model, features)
+        command = [arguments.bench] if arguments.bench else LIBRARY
+        output = subprocess.run([*command, model, f"{work}/rows.f32", str(len(features))], check=True, stdout=subprocess.PIPE, text=True).stdout
+        results = {"planetree, library": {int(size): float(value) for size, value in re.findall(r"(\d+) documents ([\d.]+)", output)}}
+        results["planetree, `predict --batch`"] = batch(planetree, model, rows, {size: calls[size] for size in sizes[:2]})
         expected = programs["LightGBM"](rows[:1000])
         for program, score in programs.items():
             difference = numpy.abs(numpy.asarray(score(rows[:1000])).ravel() - expected).max()
             assert difference < 1e-4, (program, difference)
-            found = {size: median(lambda: score(rows[:size]), calls) for size, calls in SIZES.items()}
-            shown = "  ".join(f"{size:,} documents {value:,.1f}" for size, value in found.items())
-            print(f"  {program:<12} {shown}  ({found[200_000] / 200_000:.3f} per document)", flush=True)
+            results[program] = {size: median(lambda: score(rows[:size]), count) for size, count in calls.items()}
+        print_table(name, len(features), sizes, results)
 
 
 if __name__ == "__main__":
