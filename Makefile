@@ -15,7 +15,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 # What builds the Python package.
 MATURIN = maturin>=1.9,<2
 
-.PHONY: demo test test-all torture fuzz lint bench papers install wheel python-types venv tools clean
+.PHONY: demo test test-all torture fuzz lint bench bench-serving papers install wheel python-types venv tools clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -56,8 +56,16 @@ lint:
 bench:
 	benches/run
 
-## The tables of papers on the LETOR parts in DATA, in the release profile: estimated at less than three hours on two
-## cores. A stopped run resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
+## Latency of scoring beside seven other programs, as a table, in the release profile; SERVING adds options, such as
+## --quick. See docs/export.md. What compiles trees is installed if possible, and left out otherwise.
+SERVING ?=
+bench-serving: venv
+	$(CARGO) build --release --locked
+	-$(VENV)/bin/pip install --quiet --disable-pip-version-check tl2cgen lleaves
+	$(VENV)/bin/python benches/serving.py $(TARGET)/release/planetree $(SERVING)
+
+## The tables of papers on the LETOR parts in DATA, in the release profile: by estimate, about three hours of one
+## core, half of that on two idle ones. A stopped run resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
 DATA ?= ../shared/data
 PAPERS ?= runs/papers
 papers:
