@@ -416,34 +416,58 @@ fn attributes_are_not_hidden_behind_quotes_outside_of_tags() {
 
 #[test]
 fn a_slow_download_may_take_longer_than_the_deadline() {
+    for has_ranges in [false, true] {
+        download_slowly(has_ranges);
+    }
+}
+
+/// Converts a text from a web server that takes about 7 s to send it, with a deadline of 5 s.
+fn download_slowly(has_ranges: bool) {
     let room = room();
-    // A web server without ranges sends a file as one answer.
+    let text = some_text(300, 20).into_bytes();
+    std::fs::write(room.path().join("in.txt"), &text).unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let answer = |mut stream: std::net::TcpStream| {
+    let answer = move |text: &[u8], mut stream: std::net::TcpStream| {
         let mut request = [0; 4096];
         let count = stream.read(&mut request).unwrap_or(0);
         let request = String::from_utf8_lossy(&request[..count]).into_owned();
-        let text = some_text(300, 20).into_bytes();
         if !request.contains(" /in.txt ") {
             return reply(&mut stream, "404 Not Found", b"");
         }
+        let range = request.lines().find_map(|line| line.strip_prefix("range: bytes=")?.split_once('-'));
+        let range = range.filter(|_| has_ranges).map(|(first, last)| {
+            let [first, last] = [first, last].map(|place| place.trim().parse::<usize>().unwrap());
+            first..text.len().min(last + 1)
+        });
+        let status = match &range {
+            Some(range) => {
+                let last = range.end - 1;
+                format!("206 Partial Content\r\nContent-Range: bytes {}-{last}/{}", range.start, text.len())
+            }
+            None => "200 OK".to_owned(),
+        };
+        let content = &text[range.unwrap_or(0..text.len())];
         let _ = write!(
             stream,
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\nConnection: close\r\n\r\n",
-            text.len()
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLast-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\nConnection: close\r\n\r\n",
+            content.len()
         );
-        for piece in text.chunks(text.len() / 8).take_while(|_| request.starts_with("GET")) {
+        for piece in content.chunks(text.len() / 8).take_while(|_| request.starts_with("GET")) {
             let _ = stream.write_all(piece);
-            std::thread::sleep(Duration::from_millis(500));
+            let is_last = piece.len() < text.len() / 8;
+            std::thread::sleep(Duration::from_millis(if is_last { 0 } else { 900 }));
         }
     };
     std::thread::spawn(move || {
-        listener.incoming().flatten().for_each(|stream| drop(std::thread::spawn(move || answer(stream))))
+        for stream in listener.incoming().flatten() {
+            let text = text.clone();
+            std::thread::spawn(move || answer(&text, stream));
+        }
     });
-    let arguments = format!("convert http://127.0.0.1:{port}/in.txt --output out --deadline 2s");
-    run(room.path(), &arguments).ok();
-    std::fs::write(room.path().join("in.txt"), some_text(300, 20)).unwrap();
+    let arguments = format!("convert http://127.0.0.1:{port}/in.txt --output out --deadline 5s");
+    let ran = run(room.path(), &arguments);
+    assert_eq!(ran.code, 0, "ranges: {has_ranges}: {}", ran.stderr);
     run(room.path(), "convert in.txt --output expected").ok();
     assert!(rows_of(&room.path().join("out")) == rows_of(&room.path().join("expected")));
 }

@@ -3,12 +3,13 @@
 
 use super::interrupt;
 use crate::error::{Error, Result};
-use crate::threads::require_threads;
+use crate::threads::start_runtime;
+use object_store::GetResult;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// Number of threads for I/O in the background.
@@ -40,14 +41,16 @@ fn runtime() -> &'static Runtime {
 
 impl ProcessRuntime {
     fn start(process: u32) -> Self {
+        let started = start_runtime(
+            "planetree-io",
+            IO_THREADS,
+            || (),
+            |builder| {
+                builder.enable_all();
+            },
+        );
         // The program reports this panic as a limit of the system.
-        require_threads(IO_THREADS).expect("spawning the I/O threads");
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(IO_THREADS)
-            .thread_name("planetree-io")
-            .enable_all()
-            .build()
-            .expect("starting the I/O threads");
+        let runtime = started.expect("spawning the I/O threads");
         ProcessRuntime { process, runtime, of_child: OnceLock::new() }
     }
 }
@@ -94,6 +97,9 @@ where
     runtime().spawn(future)
 }
 
+/// Maximum number of tries of a request.
+const TRIES: u32 = 8;
+
 /// Retries a request after a network failure, such as a broken connection or a truncated body, until the deadline. The
 /// `object_store` crate retries requests that the server refused, but not requests that the server may already have
 /// processed. Repeating such requests is safe here, because all requests of planetree are idempotent. Responses such as
@@ -103,29 +109,58 @@ where
     F: Future<Output = object_store::Result<T>>,
     R: FnMut() -> F,
 {
-    const TRIES: u32 = 8;
-    let tries = async {
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            match request().await {
-                Err(error @ object_store::Error::Generic { .. }) if tried < TRIES && !is_final(&error) => {
-                    tokio::time::sleep(Duration::from_millis(25 << tried)).await;
-                }
-                outcome => return outcome,
+    until_deadline(retried(|_| request())).await.unwrap_or_else(Err)
+}
+
+/// Retries a download like [`retry`]. The deadline is for the answer to begin and for tries after failures. The contents
+/// may take longer, because the client ends connections that have become too slow.
+pub(crate) async fn retry_download<T, G, F, R>(
+    mut request: impl FnMut() -> G,
+    receive: R,
+) -> object_store::Result<T>
+where
+    G: Future<Output = object_store::Result<GetResult>>,
+    F: Future<Output = object_store::Result<T>>,
+    R: Fn(GetResult) -> F,
+{
+    let end = Instant::now() + deadline();
+    retried(|tried| {
+        let answer = until_deadline(request());
+        let receive = &receive;
+        async move {
+            if tried > 1 && Instant::now() > end {
+                return Err(deadline_error());
             }
+            receive(answer.await.unwrap_or_else(Err)?).await
         }
-    };
-    until_deadline(tries).await.unwrap_or_else(Err)
+    })
+    .await
+}
+
+/// Sends a request until it succeeds, or fails for good. The number of the try is passed to `request`, from 1 on.
+async fn retried<T, F>(mut request: impl FnMut(u32) -> F) -> object_store::Result<T>
+where
+    F: Future<Output = object_store::Result<T>>,
+{
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match request(tried).await {
+            Err(error @ object_store::Error::Generic { .. }) if tried < TRIES && !is_final(&error) => {
+                tokio::time::sleep(Duration::from_millis(25 << tried)).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Waits for a future until the deadline.
 pub(super) async fn until_deadline<F: Future>(future: F) -> object_store::Result<F::Output> {
-    let limit = deadline();
-    tokio::time::timeout(limit, future).await.map_err(|_| object_store::Error::Generic {
-        store: "deadline",
-        source: deadline_passed(limit).into(),
-    })
+    tokio::time::timeout(deadline(), future).await.map_err(|_| deadline_error())
+}
+
+fn deadline_error() -> object_store::Error {
+    object_store::Error::Generic { store: "deadline", source: deadline_passed(deadline()).into() }
 }
 
 /// Returns the message of a request that was given up at the deadline.

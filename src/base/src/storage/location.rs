@@ -215,10 +215,9 @@ impl Location {
         let range = start..start + length;
         let options =
             GetOptions { if_match: version, ..GetOptions::default() }.with_range(Some(range.clone()));
-        let ranged = self.ask(|| {
-            let (store, path, options) = (&remote.store, &remote.path, options.clone());
-            async move { store.get_opts(path, options).await?.bytes().await }
-        })?;
+        let request = || remote.store.get_opts(&remote.path, options.clone());
+        let download = border::retry_download(request, GetResult::bytes);
+        let ranged = self.answered(border::wait_or_interrupt(download)?)?;
         let bytes = match ranged {
             Some(bytes) => bytes,
             // The web server does not support range requests, so read up to the end of the range.
@@ -256,9 +255,8 @@ impl Location {
             },
             // A single request returns one consistent version, even if the object is being replaced.
             Location::Remote(remote) => {
-                let whole =
-                    border::retry(|| async { collected(remote.store.get(&remote.path).await?).await });
-                match border::wait_or_interrupt(whole)? {
+                let request = || remote.store.get_opts(&remote.path, GetOptions::default());
+                match border::wait_or_interrupt(border::retry_download(request, collected))? {
                     Ok(Some(bytes)) => Ok(Some(bytes)),
                     Ok(None) => Err(Error::place(
                         self,
@@ -385,7 +383,12 @@ impl Location {
         F: Future<Output = object_store::Result<T>>,
         R: FnMut() -> F,
     {
-        match border::wait_or_interrupt(border::retry(request))? {
+        self.answered(border::wait_or_interrupt(border::retry(request))?)
+    }
+
+    /// Returns an answer of the store. Returns `None` if the store does not support the operation.
+    fn answered<T>(&self, answer: object_store::Result<T>) -> Result<Option<T>> {
+        match answer {
             Ok(output) => Ok(Some(output)),
             Err(object_store::Error::NotSupported { .. }) => Ok(None),
             Err(object_store::Error::Precondition { .. }) => Err(self.changed()),
