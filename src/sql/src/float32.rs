@@ -7,7 +7,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::expr::{Between, Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
@@ -30,35 +30,51 @@ pub(crate) fn compare_as_float32(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn comparison(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_changed = match &mut expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
-            if is_float32_literal(right) && is_float32(left, schema) {
-                cast_literal(right);
-                true
-            } else if is_float32_literal(left) && is_float32(right, schema) {
-                cast_literal(left);
-                true
-            } else {
-                false
-            }
+            unite([&mut **left, &mut **right], schema)
         }
         Expr::InList(InList { expr, list, .. }) => {
-            let is_float32 = list.iter().any(is_float32_literal) && is_float32(expr, schema);
-            if is_float32 {
-                list.iter_mut().for_each(cast_literal);
-            }
-            is_float32
+            unite(std::iter::once(&mut **expr).chain(list.iter_mut()), schema)
         }
         Expr::Between(Between { expr, low, high, .. }) => {
-            let is_float32 =
-                (is_float32_literal(low) || is_float32_literal(high)) && is_float32(expr, schema);
-            if is_float32 {
-                cast_literal(low);
-                cast_literal(high);
-            }
-            is_float32
+            unite([&mut **expr, &mut **low, &mut **high], schema)
         }
+        Expr::Case(Case { expr: Some(operand), when_then_expr, .. }) => {
+            let values = when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+            unite(std::iter::once(&mut **operand).chain(values), schema)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "nullif" => unite(args, schema),
         _ => false,
     };
     Transformed::new_transformed(expression, is_changed)
+}
+
+/// Casts compared values to float32 if one of them has this type. Returns whether any was cast.
+fn unite<'e>(values: impl IntoIterator<Item = &'e mut Expr>, schema: &DFSchema) -> bool {
+    let values: Vec<&mut Expr> = values.into_iter().collect();
+    let is_float32_then =
+        |value: &Expr| is_float32(value, schema) || is_float32_but_for_literals(value, schema);
+    if !values.iter().any(|value| is_float32_then(value)) {
+        return false;
+    }
+    let all = values.iter().all(|value| is_float32_then(value) || is_float32_literal(value));
+    let mut is_changed = false;
+    for value in values {
+        if is_float32_literal(value) || (all && !is_float32(value, schema)) {
+            let wider = std::mem::take(value);
+            *value = Expr::Cast(Cast::new(Box::new(wider), DataType::Float32));
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Checks whether a function returns one of its arguments, all of which are float32 or literals that stand for a float32.
+/// The engine makes them float64.
+fn is_float32_but_for_literals(expression: &Expr, schema: &DFSchema) -> bool {
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = expression else { return false };
+    matches!(func.name(), "coalesce" | "nvl" | "greatest" | "least")
+        && args.iter().any(|argument| is_float32(argument, schema))
+        && args.iter().all(|argument| is_float32(argument, schema) || is_float32_literal(argument))
 }
 
 fn is_comparison(operator: Operator) -> bool {
@@ -86,14 +102,6 @@ fn is_float32_literal(expression: &Expr) -> bool {
 
 fn is_printed_float32(value: f64) -> bool {
     (value as f32).to_string().parse::<f64>().is_ok_and(|printed| printed == value)
-}
-
-/// Casts a literal that stands for a float32, and leaves other expressions as they are.
-fn cast_literal(value: &mut Expr) {
-    if is_float32_literal(value) {
-        let literal = std::mem::take(value);
-        *value = Expr::Cast(Cast::new(Box::new(literal), DataType::Float32));
-    }
 }
 
 #[cfg(test)]
