@@ -222,6 +222,8 @@ fn outputs_do_not_replace_the_tables_that_are_read() {
         ("evaluate in.csv --output in.csv", "in.csv", "--output"),
         ("evaluate --data in.csv --feature score --output in.csv", "in.csv", "--output"),
         ("evaluate --run a.run --qrels qrels --write-run a.run", "a.run", "--write-run"),
+        ("train --preset rf-point --data in.csv --model f --oob in.csv", "in.csv", "--oob"),
+        ("train --data data --valid tables --model f --rounds tables/in.csv", "tables/in.csv", "--rounds"),
         ("cost --model m --data in.csv --costs costs.csv --output in.csv", "in.csv", "--output"),
         ("cost --model m --data data --costs costs.csv --output costs.csv", "costs.csv", "--output"),
     ] {

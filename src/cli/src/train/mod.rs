@@ -10,7 +10,7 @@ pub(crate) use progress::TrainingProgress;
 use super::columns::{ColumnOptions, UnlabelledOptions};
 use super::execution::ExecutionOptions;
 use super::help;
-use super::options::{JsonOptions, ParameterOptions};
+use super::options::{JsonOptions, ParameterOptions, check_is_not_read, split_name};
 use super::remote::RemoteCluster;
 use super::stats::{StatsOptions, write_stats};
 use super::tables::InputData;
@@ -163,6 +163,28 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
     }
 }
 
+impl TrainArguments {
+    /// Fails if an output would replace an input.
+    fn check_outputs(&self, input: &InputData<'_>) -> Result<()> {
+        let store = &self.execution.store;
+        let valid = self.valid.iter().map(|text| split_name(text).1);
+        let mut read = Vec::new();
+        for path in self.data.iter().map(String::as_str).chain(valid) {
+            read.extend(input.files(path)?);
+        }
+        for text in &self.start_scores {
+            read.push(store.locate(split_name(text).1)?);
+        }
+        let outputs = [("--rounds", &self.rounds), ("--oob", &self.oob), ("--strength", &self.strength)];
+        for (option, file) in outputs {
+            if let Some(file) = file {
+                check_is_not_read(&store.locate(file)?, option, &read)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Logs what is about to be trained, and on what.
 fn log_request(request: &TrainRequest, threads: usize) {
     for data in &request.data {
@@ -197,7 +219,9 @@ pub(crate) fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
 
 fn train_model(arguments: &TrainArguments, input: &mut InputData<'_>, quiet: bool) -> Result<()> {
     let started = Instant::now();
-    arguments.check_parameters()?; // before tables are converted, which may take long
+    // Before tables are converted, which may take long.
+    arguments.check_parameters()?;
+    arguments.check_outputs(input)?;
     let tables = TrainingTables::prepare(arguments, input)?;
     let mut request = arguments.request(&tables)?;
     let outputs = TrainOutputs::check(arguments, &request)?;
