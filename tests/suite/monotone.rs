@@ -234,6 +234,7 @@ fn constraints_that_fit_no_features_or_are_not_kept_are_refused() {
         (&format!("{constrained} --preset mcrank"), "objective=softmax_classes"),
         (&format!("{constrained} --preset rf-list"), "listwise splits do not support constraints"),
         (&format!("{constrained} --preset rf-hybrid"), "listwise splits do not support constraints"),
+        (&format!("{constrained} --preset rf-pair --set missing=low"), "no place in the order of pairs"),
         (&format!("{constrained} --preset linear"), "does not use monotone_constraints"),
         (
             &format!("{constrained} --set target=ordinal --set class_weights=ols:train"),

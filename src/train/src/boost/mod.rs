@@ -10,7 +10,7 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
-use crate::bins::MissingSides;
+use crate::bins::{MissingSides, STRIDE};
 use crate::config::{BoostCandidates, BoostSettings, CostParameters, LeafStep, SplitBy, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, DataSize, GradientSummary, Learner, LearnerOutputs, LogValue, MemberInput,
@@ -65,9 +65,11 @@ impl PartSettings for BoostSettings {
     fn working_bytes(&self, _request: &TrainRequest, size: &DataSize) -> u64 {
         /// Bytes of a cell of a histogram.
         const CELL: u64 = 24;
-        // Each thread adds up the rows of a node on its own.
+        /// Histograms of a node, its sibling and its parent.
+        const NODES: u64 = 3;
+        // Each thread adds up the rows of a node on its own. A feature has room for the largest number of bins.
         match self.learner.candidates {
-            BoostCandidates::Static { max_bin } => size.threads * size.features * u64::from(max_bin) * CELL,
+            BoostCandidates::Static { .. } => (size.threads + NODES) * size.features * STRIDE as u64 * CELL,
             BoostCandidates::Streaming(_) | BoostCandidates::Exact => 0,
         }
     }

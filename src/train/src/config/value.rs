@@ -1,6 +1,6 @@
 //! Parses and prints parameter values.
 
-use super::foreign::{foreign_answer, foreign_value_answer};
+use super::foreign::foreign_value_answer;
 use super::keys::{Key, KeyKind, Reals, Written};
 use super::learners::{LEARNERS, LearnerSpec};
 use super::raw::RawParameters;
@@ -23,9 +23,15 @@ impl Key {
     /// value of another tool says what planetree has instead.
     pub fn read(&'static self, written: &str, text: &str, raw: &mut RawParameters) -> Result<(), ValueError> {
         let text = text.trim();
-        self.parse(written, text, raw).map_err(|fault| match foreign_value_answer(self.name, text) {
-            Some(answer) => ValueError { remedy: answer.to_owned(), ..fault },
-            None => fault,
+        self.parse(written, text, raw).map_err(|fault| {
+            // The first member of a list that is refused by itself is the fault.
+            let is_refused =
+                |value: &&str| self.parse(written, value, &mut RawParameters::default()).is_err();
+            let refused = text.split(',').map(str::trim).find(is_refused).unwrap_or(text);
+            match foreign_value_answer(self.name, refused) {
+                Some(answer) => ValueError { remedy: answer.to_owned(), ..fault },
+                None => fault,
+            }
         })
     }
 
@@ -55,15 +61,7 @@ impl Key {
                 Err(None) => None,
                 Err(Some(fault)) => return Err(fault),
             },
-            KeyKind::Learner => match (LearnerSpec::named(text), foreign_answer(text)) {
-                (None, Some(answer)) => {
-                    return Err(ValueError {
-                        problem: format!("expected {}", self.expected(written)),
-                        remedy: answer.to_owned(),
-                    });
-                }
-                (learner, _) => learner.map(|learner| raw.learner = learner),
-            },
+            KeyKind::Learner => LearnerSpec::named(text).map(|learner| raw.learner = learner),
             KeyKind::Flag { set, .. } => flag(text).map(|value| set(raw, value)),
             KeyKind::QueryFraction => Some(()),
             KeyKind::Agreed { values, does } => {

@@ -319,7 +319,7 @@ pub(crate) fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &Bin
     }
     let reason = if rows < to_split {
         format!("there are {rows} rows, but min_data_to_split = {to_split}")
-    } else if rows < 2 * least {
+    } else if rows < least.saturating_mul(2) {
         format!(
             "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
@@ -330,7 +330,8 @@ pub(crate) fn no_split(request: &TrainRequest, tree: &TreeParameters, data: &Bin
             "no candidate split has at least {least} rows on both sides and a gain above min_gain = {gain}{keeps}"
         )
     };
-    let more = match request.plan.stages.iter().any(compares_documents) {
+    let has_rows = rows >= to_split && rows >= least.saturating_mul(2);
+    let more = match has_rows && request.plan.stages.iter().any(compares_documents) {
         true => "features that differ between the documents of a query",
         false => "more rows",
     };

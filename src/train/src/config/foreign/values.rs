@@ -10,15 +10,12 @@ pub(super) struct ForeignValues {
     pub answer: &'static str,
 }
 
-/// Returns what planetree does instead of a value, or a list of values, that it does not accept for a parameter.
-pub(in super::super) fn foreign_value_answer(key: &str, text: &str) -> Option<&'static str> {
-    text.split(',').map(str::trim).find_map(|value| {
-        let general = with_n_for_digits(value);
-        let is_meant =
-            |known: &&str| known.eq_ignore_ascii_case(value) || known.eq_ignore_ascii_case(&general);
-        let entry = FOREIGN.iter().find(|entry| entry.key == key && entry.values.iter().any(is_meant));
-        entry.map(|entry| entry.answer)
-    })
+/// Returns what planetree does instead of a value that it does not accept for a parameter.
+pub(in super::super) fn foreign_value_answer(key: &str, value: &str) -> Option<&'static str> {
+    let general = with_n_for_digits(value);
+    let is_meant = |known: &&str| known.eq_ignore_ascii_case(value) || known.eq_ignore_ascii_case(&general);
+    let entry = FOREIGN.iter().find(|entry| entry.key == key && entry.values.iter().any(is_meant));
+    entry.map(|entry| entry.answer)
 }
 
 /// Replaces every run of digits by N.
@@ -138,6 +135,11 @@ pub(super) const FOREIGN: &[ForeignValues] = &[
         key: "features_per_node",
         values: &["sqrt", "auto"],
         answer: "write the count, such as features_per_node=12 for the square root of 136 features, or log2 or all",
+    },
+    ForeignValues {
+        key: "ensemble",
+        values: &["dart", "goss"],
+        answer: "planetree has no dropout of trees and no gradient-based sampling; set ensemble=boost, and bagging_fraction to sample rows or queries",
     },
     ForeignValues {
         key: "missing",

@@ -5,7 +5,7 @@ use super::super::learners::{BOOST, CriterionName};
 use super::super::raw::RawParameters;
 use super::super::settings::TrainSettings;
 use super::super::value::{ValueError, quoted};
-use super::{ObjectiveName, Section};
+use super::{MissingPolicy, ObjectiveName, Section};
 use planetree_base::error::Result;
 use planetree_base::size::counted;
 use planetree_base::suggest;
@@ -304,6 +304,15 @@ fn check(settings: &TrainSettings, raw: &mut RawParameters) -> Result<()> {
         (
             "listwise splits do not support constraints",
             "remove it, or set criterion=variance and listwise_levels=0",
+        )
+    } else if !is_boosted
+        && raw.forest.pairs_per_document.is_some()
+        && matches!(raw.shared.missing, MissingPolicy::Low | MissingPolicy::High)
+    {
+        (
+            "missing=low and missing=high give missing values no place in the order of pairs: a difference is missing \
+             whichever of its two values is",
+            "set missing=learned or missing=zero, or remove it",
         )
     } else {
         return Ok(());
