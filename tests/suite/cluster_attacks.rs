@@ -2,7 +2,9 @@
 //! disks or are killed. Models keep their bytes, or the command fails in time with the cause.
 
 use crate::support::cluster::Cluster;
-use crate::support::hostile::{EXECUTOR, RESULTS, SCHEDULER, hostile_bytes, request, send};
+use crate::support::hostile::{
+    EXECUTOR, RESULTS, SCHEDULER, has_headers, hostile_bytes, request, send, send_until,
+};
 use crate::support::*;
 use planetree::random::Stream;
 use std::fs;
@@ -82,10 +84,8 @@ fn every_port_of_a_cluster_refuses_requests_without_its_token() {
     fs::write(room.path().join("token"), "a-secret-test-token\n").unwrap();
     let option = format!("--token-file {}", room.path().join("token").display());
     let cluster = Cluster::start_with(1, &[], &option);
-    const WHILE: Duration = Duration::from_millis(500);
     // The status 16, unauthenticated, in the code of HPACK.
-    let is_refused =
-        |answer: Vec<u8>| answer.windows(3).any(|bytes| bytes == [0x82, 0b0000_1011, 0b1001_1111]);
+    let is_refused = |answer: &[u8]| answer.windows(3).any(|bytes| bytes == [0x82, 0b0000_1011, 0b1001_1111]);
     let [scheduler, results, tasks] = cluster.ports()[..] else { panic!("three ports") };
     for (port, method) in [
         (scheduler, format!("{SCHEDULER}ExecuteQuery")),
@@ -105,15 +105,13 @@ fn every_port_of_a_cluster_refuses_requests_without_its_token() {
             "planetree-token-a-secret-test-tokens",
             "a-secret-test-token",
         ] {
-            assert!(
-                is_refused(send(port, &request(&method, agent, 2, &[8, 1]), WHILE)),
-                "{method}: {agent:?}"
-            );
+            let answer = send_until(port, &request(&method, agent, 2, &[8, 1]), is_refused);
+            assert!(is_refused(&answer), "{method}: {agent:?}");
         }
         if !method.ends_with("StopExecutor") {
             let right = request(&method, "planetree-token-a-secret-test-token", 3, &[0xFF, 0xFF, 0xFF]);
-            let answer = send(port, &right, WHILE);
-            assert!(!answer.is_empty() && !is_refused(answer), "{method}");
+            let answer = send_until(port, &right, has_headers);
+            assert!(has_headers(&answer) && !is_refused(&answer), "{method}");
         }
     }
     cluster.wait_until_registered(1);

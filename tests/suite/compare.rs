@@ -381,3 +381,39 @@ fn runs_of_trec_eval_are_compared_by_their_judgments() {
     let refused = "compare --run good.run --run bad.run";
     assert_refused(refused, &run(at, refused), 2, &["--qrels"]);
 }
+
+#[test]
+fn a_run_before_a_file_is_the_one_that_the_file_is_compared_with() {
+    let room = room();
+    let at = room.path();
+    let (mut qrels, mut run_text, mut table) =
+        (String::new(), String::new(), "query_id,doc_id,score\n".to_owned());
+    for query in 0..40 {
+        for document in 0..6 {
+            let relevance = i32::from(document == query % 3);
+            qrels += &format!("{query} 0 d{document} {relevance}\n");
+            run_text += &format!("{query} Q0 d{document} 1 {relevance} good\n");
+            table += &format!("{query},d{document},{}\n", -relevance);
+        }
+    }
+    for (name, text) in [("q.qrels", qrels), ("good.run", run_text), ("bad.csv", table)] {
+        fs::write(at.join(name), text).unwrap();
+    }
+    let (good, bad) = ("--run good=good.run", "bad=bad.csv");
+    let gate = "--qrels q.qrels --metric map --fail-if-worse";
+    let worse = format!("compare {good} {bad} {gate}");
+    assert_refused(&worse, &run(at, &worse), 3, &["bad is worse than good by map"]);
+    run(at, &format!("compare {bad} {good} {gate}")).ok();
+    // The order of a pipeline file holds, too.
+    for (keys, code) in [
+        ("run = { good = \"good.run\" }\nfiles = { bad = \"bad.csv\" }", 3),
+        ("files = { bad = \"bad.csv\" }\nrun = { good = \"good.run\" }", 0),
+    ] {
+        let step = format!(
+            "[step.gate]\nkind = \"compare\"\n{keys}\nqrels = \"q.qrels\"\nmetric = \"map\"\nfail_if_worse = true\n"
+        );
+        fs::write(at.join("p.toml"), step).unwrap();
+        let ran = run(at, &format!("run p.toml --output run-{code}"));
+        assert_eq!(ran.code, code, "{keys}: {}", ran.stderr);
+    }
+}

@@ -50,6 +50,32 @@ pub fn send(port: u16, bytes: &[u8], patience: Duration) -> Vec<u8> {
     received
 }
 
+/// Sends bytes to a port and reads until the answer is complete or the connection ends; what came back.
+pub fn send_until(port: u16, bytes: &[u8], is_complete: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let _ = stream.write_all(bytes); // the other side may have closed the connection
+    let (mut received, mut some) = (Vec::new(), [0; 4096]);
+    while !is_complete(&received) {
+        let Ok(count @ 1..) = stream.read(&mut some) else { break };
+        received.extend_from_slice(&some[..count]);
+    }
+    received
+}
+
+/// Whether an answer of HTTP/2 has a frame of headers, which begin with the status.
+pub fn has_headers(mut answer: &[u8]) -> bool {
+    while let [a, b, c, kind, ..] = answer {
+        if *kind == 1 {
+            return true;
+        }
+        let length = 9 + u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let Some(rest) = answer.get(length..) else { return false };
+        answer = rest;
+    }
+    false
+}
+
 pub const SCHEDULER: &str = "/ballista.protobuf.SchedulerGrpc/";
 pub const EXECUTOR: &str = "/ballista.protobuf.ExecutorGrpc/";
 pub const RESULTS: &str = "/arrow.flight.protocol.FlightService/";
