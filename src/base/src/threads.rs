@@ -4,12 +4,18 @@ use crate::error::{Error, Result};
 use crate::panics;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
+use tokio::runtime::{self, Runtime};
 
 /// Stack of a thread that does nothing, in bytes.
 const SMALL_STACK: usize = 64 << 10;
+/// Stack of other threads, in bytes. Memory is used only as far as calls reach.
+const LARGE_STACK: usize = 8 << 20;
+/// The longest that the threads of a runtime may take to start.
+const LONGEST_START: Duration = Duration::from_secs(30);
 /// The longest that a thread may take from its last instruction until it is no longer counted.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
 
@@ -25,9 +31,52 @@ pub fn thread_pool(threads: usize) -> Result<ThreadPool> {
         .map_err(Error::threads)
 }
 
-/// Fails if the system does not let this process start `count` more threads. A runtime of tokio that can start only
-/// some of its threads would wait for them forever.
-pub fn require_threads(count: usize) -> Result<()> {
+/// Starts a thread that may wait for other threads.
+pub fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    let guarded = move || {
+        panics::guard_thread();
+        work();
+    };
+    let thread = Builder::new().name(name.to_owned()).stack_size(LARGE_STACK).spawn(guarded);
+    thread.map(drop).map_err(|_| panics::too_many_threads())
+}
+
+/// Starts a runtime of tokio with `threads` threads. `on_start` runs on each of them.
+///
+/// A runtime that can start only some of its threads would wait for the others forever. That is why it is built on a
+/// thread that can be left behind, and its threads are counted.
+pub fn start_runtime(
+    name: &'static str,
+    threads: usize,
+    on_start: fn(),
+    configure: impl FnOnce(&mut runtime::Builder) + Send + 'static,
+) -> Result<Runtime> {
+    require_threads(threads + 1)?;
+    let (counted, starts) = channel();
+    let (built, runtimes) = channel();
+    let build = move || {
+        let mut builder = runtime::Builder::new_multi_thread();
+        let started = move || {
+            on_start();
+            let _ = counted.send(()); // fails only for threads that are started later, which are not counted
+        };
+        builder.worker_threads(threads).thread_name(name).on_thread_start(started);
+        configure(&mut builder);
+        let _ = built.send(builder.build()); // fails only if the caller no longer waits
+    };
+    start_thread(name, build)?;
+    let end = Instant::now() + LONGEST_START;
+    let left = || end.saturating_duration_since(Instant::now());
+    let Ok(Ok(runtime)) = runtimes.recv_timeout(left()) else { return Err(panics::too_many_threads()) };
+    if (0..threads).any(|_| starts.recv_timeout(left()).is_err()) {
+        std::mem::forget(runtime); // dropping it would wait for the threads that cannot start
+        return Err(panics::too_many_threads());
+    }
+    Ok(runtime)
+}
+
+/// Fails if the system does not let this process start `count` more threads.
+fn require_threads(count: usize) -> Result<()> {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock(); // so that all threads exist at the same time
     let start = |_| {
@@ -87,11 +136,16 @@ mod tests {
 
     #[test]
     fn a_thread_that_was_waited_for_is_no_longer_counted() {
-        for _ in 0..200 {
-            let entry = std::thread::spawn(kernel_entry).join().unwrap();
-            let Some(entry) = entry else { return }; // not Linux
-            wait_until_gone(&entry);
-            assert!(!entry.exists());
-        }
+        let entry = std::thread::spawn(kernel_entry).join().unwrap();
+        let Some(entry) = entry else { return }; // not Linux
+        wait_until_gone(&entry);
+        assert!(!entry.exists(), "{entry:?}");
+    }
+
+    #[test]
+    fn a_runtime_has_all_its_threads() {
+        let runtime = start_runtime("planetree-test", 3, panics::guard_thread, |_| ()).unwrap();
+        assert_eq!(runtime.metrics().num_workers(), 3);
+        assert_eq!(runtime.block_on(async { 7 }), 7);
     }
 }

@@ -1,6 +1,7 @@
 //! Implements `planetree sql`.
 
 use super::execution::ExecutionOptions;
+use crate::console;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
@@ -166,7 +167,8 @@ impl SqlArguments {
         let options = SessionOptions {
             threads,
             memory_limit: self.memory_limit.unwrap_or_else(half_of_memory),
-            owns_process: true,
+            // In Python, the process also holds the data of the caller.
+            owns_process: console::current().is_none(),
             roots: Roots::new(readable, writable, store.access())?,
             replace: self.replace(),
             cluster: self.sql_cluster(threads)?,
@@ -274,12 +276,17 @@ fn not_text(file: &str) -> Error {
     Error::place(file, "not valid UTF-8", "pass a text file with SQL statements")
 }
 
-/// Returns half of the machine's memory in bytes; 4 GiB on systems without `/proc`.
+/// Returns half of the memory of the machine or container in bytes; 4 GiB on systems without `/proc`.
 fn half_of_memory() -> u64 {
-    let total = || {
+    /// The limit of a container, in both versions of control groups. Without a limit, they have a word or a huge number.
+    const CONTAINER: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let machine = || {
         let text = std::fs::read_to_string("/proc/meminfo").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        let kibibytes = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+        Some(kibibytes << 10)
     };
-    total().map_or(4 << 30, |kibibytes| kibibytes << 9)
+    let container = |file| std::fs::read_to_string(file).ok()?.trim().parse().ok();
+    let limits = CONTAINER.into_iter().filter_map(container);
+    machine().into_iter().chain(limits).min().map_or(4 << 30, |bytes| bytes / 2)
 }

@@ -74,6 +74,10 @@ class Inputs(unittest.TestCase):
         ranker = planetree.Ranker(**SMALL).fit(X, self.y, qid=self.qid)
         np.testing.assert_array_equal(ranker.predict(scipy.sparse.csr_matrix(X)), ranker.predict(X))
 
+    def test_large_ids_in_masked_arrays_stay_apart(self):
+        large = 2**53 + self.qid.astype(np.int64)
+        self.assertEqual(fitted(self.X, self.y, qid=np.ma.masked_array(large)), fitted(self.X, self.y, qid=large))
+
     def test_masked_values_are_missing(self):
         masked = np.ma.masked_invalid(self.X)
         masked.data[masked.mask] = 7.0

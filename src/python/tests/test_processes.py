@@ -44,6 +44,10 @@ class Processes(unittest.TestCase):
             self.assertEqual((file, rows), (ranker.model_.to_bytes(), 1))
             self.assertEqual(total, ranker.predict(letor("test")[0]).sum())
 
+    def test_the_memory_of_the_caller_is_not_that_of_a_query(self):
+        held = b"x" * (300 << 20)
+        self.assertEqual(planetree.sql("SELECT 1 AS a", memory_limit="256MiB").num_rows, len(held[:1]))
+
     def test_threads_train_side_by_side(self):
         expected = fitted().model_.to_bytes()
         results = []

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use planetree_base::error::{Error, Result};
 use planetree_base::panics;
 use planetree_base::storage::{border, require_open_files};
-use planetree_base::threads::require_threads;
+use planetree_base::threads::start_runtime;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinError, JoinHandle};
@@ -44,24 +44,11 @@ impl EngineThreads {
     /// Starts `threads` threads, whose memory is watched.
     pub(crate) fn start(threads: usize, memory: MemoryWatch) -> Result<Self> {
         require_open_files(FILES + FILES_PER_THREAD * threads as u64, "a query")?;
-        require_threads(threads)?;
-        let build = || {
-            Builder::new_multi_thread()
-                .worker_threads(threads)
-                .thread_name("planetree-sql")
-                .thread_stack_size(ENGINE_STACK)
-                .on_thread_start(panics::guard_thread)
-                .enable_all()
-                .build()
+        let configure = |builder: &mut Builder| {
+            builder.thread_stack_size(ENGINE_STACK).enable_all();
         };
-        let cannot = |problem: String| {
-            Error::usage(
-                format_args!("cannot start threads: {problem}"),
-                "lower --threads, or raise the limit of processes (ulimit -u)",
-            )
-        };
-        let built = panics::guarded(build).map_err(|panic| cannot(panic.message()))?;
-        Ok(EngineThreads { runtime: Some(built.map_err(|error| cannot(error.to_string()))?), memory })
+        let runtime = start_runtime("planetree-sql", threads, panics::guard_thread, configure)?;
+        Ok(EngineThreads { runtime: Some(runtime), memory })
     }
 
     fn runtime(&self) -> &Runtime {

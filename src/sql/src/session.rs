@@ -28,7 +28,7 @@ use planetree_base::storage::{Location, interrupt};
 use planetree_data::catalog::catalog_entries;
 use planetree_data::dataset::MANIFEST;
 use planetree_data::table::TextRows;
-use planetree_memory::ReservingPool;
+use planetree_engine::ReservingPool;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

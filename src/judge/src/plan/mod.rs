@@ -25,10 +25,10 @@ use planetree_base::error::{Error, Result, copy_of};
 use planetree_base::panics;
 use planetree_base::size::shown_size;
 use planetree_base::storage::require_open_files;
-use planetree_base::threads::require_threads;
-use planetree_memory::ReservingPool;
+use planetree_base::threads::start_runtime;
+use planetree_engine::ReservingPool;
 use std::sync::Arc;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Handle, Runtime};
 
 /// Rows per batch of a sort.
 pub(crate) const SORT_ROWS: usize = 1 << 12;
@@ -74,15 +74,7 @@ impl Engine {
     /// Starts an engine with `threads` threads. Sorts and merges use up to a third of `memory_limit`.
     pub fn new(threads: usize, memory_limit: u64) -> Result<Self> {
         require_open_files(FILES + FILES_PER_THREAD * threads as u64, "an evaluation")?;
-        require_threads(threads)?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("planetree-plan")
-            .on_thread_start(panics::guard_thread)
-            .build()
-            .map_err(|error| {
-                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
-            })?;
+        let runtime = start_runtime("planetree-plan", threads, panics::guard_thread, |_| ())?;
         let pool = pool_of(memory_limit);
         let reserve = pool / 3;
         let environment = RuntimeEnvBuilder::new()

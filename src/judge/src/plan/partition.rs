@@ -9,6 +9,7 @@ use datafusion_physical_plan::stream::RecordBatchReceiverStream;
 use datafusion_physical_plan::streaming::PartitionStream;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
+use planetree_engine::{BatchSender, read_on_thread};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,9 +18,6 @@ pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
 /// A function that opens a reader at its first row. It can be called several times.
 pub type OpenReader = Arc<dyn Fn() -> Result<BatchIterator> + Send + Sync>;
-
-/// Maximum number of batches that a reader produces ahead of the consumer.
-const BUFFERED_BATCHES: usize = 2;
 
 /// The first error of any reader. It is stored outside the plan, because the plan can return only DataFusion errors.
 #[derive(Clone, Default)]
@@ -58,23 +56,29 @@ impl PartitionStream for ReaderPartition {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), BUFFERED_BATCHES);
-        let (sender, open, failure) = (stream.tx(), self.open.clone(), self.failure.clone());
-        stream.spawn_blocking(move || {
+        let (open, failure) = (self.open.clone(), self.failure.clone());
+        let failed = |failure: &ReaderFailure, error| {
+            failure.put(error);
+            DataFusionError::Execution("a reader failed".to_owned())
+        };
+        let reported = failure.clone();
+        let read = move |sender: &BatchSender| {
             let read = || -> Result<()> {
                 for batch in open()? {
                     interrupt::check()?;
-                    if sender.blocking_send(Ok(batch?)).is_err() {
+                    if !sender.send(batch?) {
                         return Ok(()); // the receiver was dropped
                     }
                 }
                 Ok(())
             };
-            read().map_err(|error| {
-                failure.put(error);
-                DataFusionError::Execution("a reader failed".to_owned())
-            })
-        });
-        stream.build()
+            read().map_err(|error| failed(&reported, error))
+        };
+        read_on_thread(self.schema.clone(), read).unwrap_or_else(|error| {
+            let error = failed(&failure, error);
+            let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), 1);
+            stream.spawn(async { Err(error) });
+            stream.build()
+        })
     }
 }

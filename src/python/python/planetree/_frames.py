@@ -185,6 +185,8 @@ def _unmasked(values: Any) -> Any:
     """Returns an array without a mask, in which masked values are missing. Everything else is returned as it is."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
+    if not np.ma.is_masked(values):
+        return values.data  # 64-bit ids do not fit into floating-point numbers
     if values.dtype.kind in "fiub":
         return values.astype(np.float64).filled(np.nan)
     return values.astype(object).filled(None)

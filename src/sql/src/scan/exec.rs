@@ -12,16 +12,14 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 use planetree_base::error::Error;
 use planetree_base::storage::interrupt;
+use planetree_engine::{BatchSender, read_on_thread};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Number of batches buffered per partition.
-const BUFFERED_BATCHES: usize = 2;
 /// Rows per batch: enough to amortise the transfer between threads, few enough to stay in the cache.
 const BATCH_ROWS: usize = 8192;
 /// Number of columns from which batches are as small as the session wants them if it has little memory. A sort holds at
@@ -154,8 +152,7 @@ impl Operator for Scan {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), BUFFERED_BATCHES);
-        let (sender, source) = (stream.tx(), self.source.clone());
+        let source = self.source.clone();
         let row_groups = self.partitions[partition].clone();
         let request = ScanRequest {
             columns: self.columns.clone(),
@@ -166,13 +163,13 @@ impl Operator for Scan {
             },
         };
         let (rows, mut left) = (self.rows[partition], self.limit.unwrap_or(usize::MAX));
-        stream.spawn_blocking(move || {
+        let read = move |sender: &BatchSender| {
             let mut send = |batch: RecordBatch| {
                 interrupt::check()?;
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 baseline.record_output(batch.num_rows());
-                let is_needed = sender.blocking_send(Ok(batch)).is_ok() && left > 0;
+                let is_needed = sender.send(batch) && left > 0;
                 // This error ends the scan. It is not reported, unless the user has interrupted the program.
                 if is_needed { Ok(()) } else { Err(Error::Interrupted) }
             };
@@ -186,8 +183,8 @@ impl Operator for Scan {
                 Err(Error::Interrupted) if !interrupt::requested() => Ok(()),
                 outcome => outcome.map_err(to_engine_error),
             }
-        });
-        Ok(stream.build())
+        };
+        read_on_thread(self.schema.clone(), read).map_err(to_engine_error)
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
