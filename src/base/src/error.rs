@@ -130,7 +130,8 @@ impl Error {
 
     /// Creates an error for threads that the system refuses to start.
     pub fn threads(error: impl fmt::Display) -> Self {
-        Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+        tracing::debug!("cannot start a thread: {error}");
+        crate::panics::too_many_threads()
     }
 
     /// Adds the step in which the error occurred, such as `fold 2`, to the beginning of its message. Errors at a place in
@@ -283,6 +284,13 @@ mod tests {
         assert_eq!(error.remedy(), Some("convert data.csv"));
         assert!(matches!(error, Error::Untrainable(_)) && error.source().is_some());
         assert_eq!(Error::usage("no /tmp/1", "").map_texts(&change).to_string(), "no data.csv");
+    }
+
+    #[test]
+    fn all_threads_that_cannot_be_started_have_one_message() {
+        let error = Error::threads("Resource temporarily unavailable");
+        assert!(error.to_string().starts_with("cannot start a thread: the limit of this user"), "{error}");
+        assert!(error.remedy().is_some_and(|remedy| remedy.contains("ulimit -u")));
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl LeastSquares {
             Rows { weights, standard: columns.iter().map(|column| Standard::of(column, weights)).collect() };
         let width = columns.len();
         let mean = Standard::of(target, weights).mean;
-        let mut products = vec![FixedSum::default(); entries(width)];
+        let mut products = vec![CompensatedSum::default(); entries(width)];
         let mut values = vec![0.0; width];
         for row in 0..target.len() {
             rows.read(columns, row, &mut values);
@@ -41,13 +41,13 @@ impl LeastSquares {
                 }
             }
         }
-        let matrix = Symmetric::new(width, products.iter().map(FixedSum::value).collect());
+        let matrix = Symmetric::new(width, products.iter().map(CompensatedSum::value).collect());
         let factored = matrix.factor();
         let mut solution = vec![0.0; width];
         let mut constant = mean;
         for _ in 0..=CORRECTIONS {
-            let mut right = vec![FixedSum::default(); width];
-            let mut errors = FixedSum::default();
+            let mut right = vec![CompensatedSum::default(); width];
+            let mut errors = CompensatedSum::default();
             for (row, target) in target.iter().enumerate() {
                 rows.read(columns, row, &mut values);
                 let fitted: f64 = values.iter().zip(&solution).map(|(value, factor)| value * factor).sum();
@@ -55,13 +55,13 @@ impl LeastSquares {
                 errors.add(error);
                 right.iter_mut().zip(&values).for_each(|(sum, value)| sum.add(error * value));
             }
-            let right: Vec<f64> = right.iter().map(FixedSum::value).collect();
+            let right: Vec<f64> = right.iter().map(CompensatedSum::value).collect();
             solution.iter_mut().zip(factored.solve(&right)).for_each(|(factor, step)| *factor += step);
             constant += errors.value() / rows.total(target.len());
         }
         let coefficients: Vec<f64> =
             solution.iter().zip(&rows.standard).map(|(factor, standard)| factor / standard.scale).collect();
-        let mut intercept = FixedSum::default();
+        let mut intercept = CompensatedSum::default();
         intercept.add(constant);
         for (coefficient, standard) in coefficients.iter().zip(&rows.standard) {
             intercept.add(-coefficient * standard.mean);
@@ -84,7 +84,7 @@ impl Rows<'_> {
 
     fn total(&self, rows: usize) -> f64 {
         self.weights
-            .map_or(rows as f64, |weights| FixedSum::of(weights.iter().copied()))
+            .map_or(rows as f64, |weights| CompensatedSum::of(weights.iter().copied()))
             .max(f64::MIN_POSITIVE)
     }
 
@@ -105,8 +105,9 @@ struct Standard {
 impl Standard {
     fn of(column: &[f64], weights: Option<&[f64]>) -> Self {
         let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
-        let total = FixedSum::of((0..column.len()).map(weight)).max(f64::MIN_POSITIVE);
-        let mean = FixedSum::of(column.iter().enumerate().map(|(row, value)| weight(row) * value)) / total;
+        let total = CompensatedSum::of((0..column.len()).map(weight)).max(f64::MIN_POSITIVE);
+        let mean =
+            CompensatedSum::of(column.iter().enumerate().map(|(row, value)| weight(row) * value)) / total;
         let counted = column.iter().enumerate().filter(|(row, _)| weight(*row) > 0.0);
         let scale = counted.fold(0.0_f64, |most, (_, value)| most.max((value - mean).abs()));
         // A constant column differs from its mean by rounding errors only.
@@ -117,14 +118,14 @@ impl Standard {
 
 /// A sum with Neumaier's compensation of rounding errors.
 #[derive(Debug, Clone, Default)]
-struct FixedSum {
+struct CompensatedSum {
     sum: f64,
     lost: f64,
 }
 
-impl FixedSum {
+impl CompensatedSum {
     fn of(values: impl Iterator<Item = f64>) -> f64 {
-        let mut sum = FixedSum::default();
+        let mut sum = CompensatedSum::default();
         values.for_each(|value| sum.add(value));
         sum.value()
     }

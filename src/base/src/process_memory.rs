@@ -12,7 +12,7 @@ pub fn peak_bytes() -> Option<u64> {
 
 /// Makes the allocator of the C library give large blocks back to the system as soon as they are freed. It would otherwise
 /// keep ever larger blocks for reuse, of which those of other sizes fit only a part: a forest whose trees are written to
-/// disk as they are grown had .3 MiB more after each tree. Page faults make programs up to a tenth slower in return, so
+/// disk as they are grown had 0.3 MiB more after each tree. Page faults make programs up to a tenth slower in return, so
 /// this is for processes with a memory limit.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "mallopt is a function of the C library")]

@@ -6,7 +6,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 
@@ -33,12 +33,20 @@ pub fn thread_pool(threads: usize) -> Result<ThreadPool> {
 
 /// Starts a thread that may wait for other threads.
 pub fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    start_joinable(name, work).map(drop)
+}
+
+/// Starts a thread whose end is waited for. Whoever waits reports its panic.
+pub(crate) fn start_joinable<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
     let guarded = move || {
         panics::guard_thread();
-        work();
+        work()
     };
     let thread = Builder::new().name(name.to_owned()).stack_size(LARGE_STACK).spawn(guarded);
-    thread.map(drop).map_err(|_| panics::too_many_threads())
+    thread.map_err(|_| panics::too_many_threads())
 }
 
 /// Starts a runtime of tokio with `threads` threads. `on_start` runs on each of them.
@@ -140,6 +148,13 @@ mod tests {
         let Some(entry) = entry else { return }; // not Linux
         wait_until_gone(&entry);
         assert!(!entry.exists(), "{entry:?}");
+    }
+
+    #[test]
+    fn a_thread_returns_its_result() {
+        let name = || std::thread::current().name().map(str::to_owned);
+        let thread = start_joinable("planetree-test", name).unwrap();
+        assert_eq!(thread.join().unwrap().as_deref(), Some("planetree-test"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::threads::start_runtime;
 use object_store::GetResult;
 use std::future::Future;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -124,12 +124,13 @@ where
     R: Fn(GetResult) -> F,
 {
     let end = Instant::now() + deadline();
+    let last: Arc<AtomicU16> = Arc::default();
     retried(|tried| {
-        let answer = until_deadline(request());
-        let receive = &receive;
+        let answer = within(deadline(), &last, request());
+        let (receive, last) = (&receive, &last);
         async move {
             if tried > 1 && Instant::now() > end {
-                return Err(deadline_error());
+                return Err(deadline_error(deadline(), last));
             }
             receive(answer.await.unwrap_or_else(Err)?).await
         }
@@ -156,11 +157,39 @@ where
 
 /// Waits for a future until the deadline.
 pub(super) async fn until_deadline<F: Future>(future: F) -> object_store::Result<F::Output> {
-    tokio::time::timeout(deadline(), future).await.map_err(|_| deadline_error())
+    within(deadline(), &Arc::default(), future).await
 }
 
-fn deadline_error() -> object_store::Error {
-    object_store::Error::Generic { store: "deadline", source: deadline_passed(deadline()).into() }
+tokio::task_local! {
+    /// The status of the last answer to the requests of this task if the server was overloaded or failed, otherwise 0.
+    static LAST_FAILURE: Arc<AtomicU16>;
+}
+
+/// Waits for a future at most as long as `limit`. Keeps the status of the last failure of the server in `last`.
+async fn within<F: Future>(
+    limit: Duration,
+    last: &Arc<AtomicU16>,
+    future: F,
+) -> object_store::Result<F::Output> {
+    let requests = LAST_FAILURE.scope(Arc::clone(last), future);
+    tokio::time::timeout(limit, requests).await.map_err(|_| deadline_error(limit, last))
+}
+
+/// Notes the status of an answer. The status of a failure is named if the request is given up at the deadline.
+#[cfg(any(feature = "cloud", test))]
+pub(super) fn note_status(status: u16) {
+    // The `object_store` crate repeats requests after these statuses.
+    let failure = if status >= 500 || matches!(status, 408 | 429) { status } else { 0 };
+    // This fails only for requests without a deadline of their own.
+    let _ = LAST_FAILURE.try_with(|last| last.store(failure, Ordering::Relaxed));
+}
+
+fn deadline_error(limit: Duration, last: &AtomicU16) -> object_store::Error {
+    let text = match last.load(Ordering::Relaxed) {
+        0 => deadline_passed(limit),
+        status => format!("{DEADLINE_FAILURE} {status} until the deadline of {} s", limit.as_secs_f64()),
+    };
+    object_store::Error::Generic { store: "deadline", source: text.into() }
 }
 
 /// Returns the message of a request that was given up at the deadline.
@@ -170,6 +199,9 @@ pub(super) fn deadline_passed(deadline: Duration) -> String {
 
 /// Part of the message of a request that was given up at the deadline.
 pub(super) const DEADLINE_PASSED: &str = "no answer from the server";
+
+/// Start of the message of a request that the server answered with a failure until the deadline.
+pub(super) const DEADLINE_FAILURE: &str = "the server answered";
 
 /// Returns whether a retry cannot mend a failure.
 #[cfg(feature = "cloud")]
@@ -186,5 +218,33 @@ fn is_final(_: &object_store::Error) -> bool {
 async fn interrupted() {
     while !interrupt::requested() {
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given_up_after(statuses: &'static [u16]) -> String {
+        let last = Arc::default();
+        let request = async {
+            statuses.iter().for_each(|status| note_status(*status));
+            std::future::pending::<()>().await;
+        };
+        wait(within(Duration::from_millis(20), &last, request)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_last_failure_of_the_server_is_named_at_the_deadline() {
+        let cases: [(&[u16], &str); 4] = [
+            (&[], "no answer from the server within 0.02 s"),
+            (&[503], "the server answered 503 until the deadline of 0.02 s"),
+            (&[500, 429], "the server answered 429 until the deadline of 0.02 s"),
+            (&[503, 200], "no answer from the server within 0.02 s"),
+        ];
+        for (statuses, expected) in cases {
+            let text = given_up_after(statuses);
+            assert!(text.contains(expected), "{text}");
+        }
     }
 }

@@ -128,6 +128,11 @@ pub(super) fn plain(error: &object_store::Error) -> (String, &'static str) {
             text[start..].lines().next().unwrap_or_default().to_owned(),
             "check the endpoint and the network, or raise --deadline",
         )
+    } else if let Some(start) = text.find(border::DEADLINE_FAILURE) {
+        (
+            text[start..].lines().next().unwrap_or_default().to_owned(),
+            "the server fails or is overloaded: try again later, or raise --deadline",
+        )
     } else if matches!(error, E::NotFound { .. }) || says(&["NoSuchBucket", "404 Not Found"]) {
         ("there is no such object or bucket".to_owned(), "check the spelling of the bucket and the path")
     } else if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })

@@ -69,11 +69,11 @@ pub fn head_of(location: &Location) -> Result<Head> {
     Head::read(location)
 }
 
-/// Returns the error for an output path at which there is a file that planetree did not write.
+/// Returns the error for an output path at which there is a file that planetree did not write, or that is damaged.
 pub fn foreign(location: &Location) -> Error {
     Error::place(
         location,
-        "refusing to overwrite: not created by planetree",
+        "refusing to overwrite: not created by planetree, or damaged",
         "choose another name, or remove the file first",
     )
 }
@@ -178,6 +178,6 @@ mod tests {
         }
         std::fs::write(place("broken"), b"\x1f\x8bxx").unwrap();
         let error = head_of(&Location::Local(place("broken"))).err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.ends_with("not created by planetree")));
+        assert!(error.is_some_and(|error| error.ends_with("not created by planetree, or damaged")));
     }
 }

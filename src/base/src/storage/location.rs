@@ -286,7 +286,7 @@ impl Location {
         if meta.size > 0 && !self.knows_ranges(remote)? {
             return self.stream(remote);
         }
-        Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)))
+        Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)?))
     }
 
     /// Checks whether the server supports range requests, which some web servers do not. The object must not be

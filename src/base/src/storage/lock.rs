@@ -12,6 +12,7 @@ use super::border::{retry, wait};
 use super::location::{Location, Remote};
 use super::{digest_of, interrupt};
 use crate::error::{Error, Result};
+use crate::threads::start_joinable;
 use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -146,11 +147,11 @@ impl Lease {
                 "write to a local path or to s3://, gs:// or az://",
             ));
         }
-        let beating = Beating {
+        let beating = Arc::new(Beating {
             object: object.clone(),
             remote: at.clone(),
             owner: format!("{machine} {}", super::staging::run_id()),
-        };
+        });
         let mut seen: Option<(Vec<u8>, Instant)> = None;
         loop {
             interrupt::check()?;
@@ -174,25 +175,23 @@ impl Lease {
         }
         let lost = Arc::new(AtomicBool::new(false));
         let (stop, stopped) = channel();
-        let told = lost.clone();
-        let beats = std::thread::spawn(move || {
+        let (told, renewed) = (lost.clone(), Arc::clone(&beating));
+        let renew = move || {
             let mut beat = 0;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
                 beat += 1;
                 // The lease is lost only if another run has overwritten the object, not if the store is unreachable.
-                match beating.object.read_all() {
-                    Ok(Some(there)) if !there.starts_with(beating.owner.as_bytes()) => {
+                match renewed.object.read_all() {
+                    Ok(Some(there)) if !there.starts_with(renewed.owner.as_bytes()) => {
                         told.store(true, Ordering::Relaxed);
                         return;
                     }
-                    _ => drop(beating.put(beat, PutMode::Overwrite)),
+                    _ => drop(renewed.put(beat, PutMode::Overwrite)),
                 }
             }
-            let ours = |there: &bytes::Bytes| there.starts_with(beating.owner.as_bytes());
-            if beating.object.read_all().is_ok_and(|there| there.as_ref().is_some_and(ours)) {
-                let _ = wait(retry(|| beating.remote.store.delete(&beating.remote.path)));
-            }
-        });
+            renewed.remove();
+        };
+        let beats = start_joinable("planetree-lease", renew).inspect_err(|_| beating.remove())?;
         Ok(Lease { place: place.clone(), lost, stop: Some(stop), beats: Some(beats) })
     }
 }
@@ -212,6 +211,14 @@ impl Beating {
                 Ok(self.object.read_all()?.is_some_and(|there| there[..] == *text.as_bytes()))
             }
             Err(error) => Err(self.object.store_error("write", &error)),
+        }
+    }
+
+    /// Removes the lease object if it belongs to this run.
+    fn remove(&self) {
+        let ours = |there: &bytes::Bytes| there.starts_with(self.owner.as_bytes());
+        if self.object.read_all().is_ok_and(|there| there.as_ref().is_some_and(ours)) {
+            let _ = wait(retry(|| self.remote.store.delete(&self.remote.path)));
         }
     }
 }
@@ -244,6 +251,20 @@ mod tests {
         held.check().unwrap();
         drop(held);
         take(&place).unwrap();
+    }
+
+    #[test]
+    fn only_the_lease_of_this_run_is_removed() {
+        let store = Arc::new(InMemory::new());
+        let object = Location::in_memory(&store, &format!("{}/run.lock", super::super::staging::run_id()));
+        let Location::Remote(remote) = &object else { panic!("a local place") };
+        let beating =
+            |owner: &str| Beating { object: object.clone(), remote: remote.clone(), owner: owner.to_owned() };
+        assert!(beating("here a").put(0, PutMode::Create).unwrap());
+        beating("here b").remove();
+        assert!(object.read_all().unwrap().is_some());
+        beating("here a").remove();
+        assert!(object.read_all().unwrap().is_none());
     }
 
     #[test]

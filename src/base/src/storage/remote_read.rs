@@ -2,6 +2,8 @@
 
 use super::border;
 use super::location::Location;
+use crate::error::Result;
+use crate::threads::start_joinable;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -16,27 +18,29 @@ pub(super) struct RangeReader {
     size: u64,
     next: u64,
     current: Bytes,
-    ahead: Option<JoinHandle<crate::error::Result<Bytes>>>,
+    ahead: Option<JoinHandle<Result<Bytes>>>,
 }
 
 impl RangeReader {
     const RANGE: u64 = 8 << 20;
 
     /// Creates a reader for the first `size` bytes of the given version.
-    pub(super) fn new(location: Location, size: u64, version: Option<String>) -> Self {
+    pub(super) fn new(location: Location, size: u64, version: Option<String>) -> Result<Self> {
         let mut reader = RangeReader { location, version, size, next: 0, current: Bytes::new(), ahead: None };
-        reader.fetch_ahead();
-        reader
+        reader.fetch_ahead()?;
+        Ok(reader)
     }
 
-    fn fetch_ahead(&mut self) {
+    fn fetch_ahead(&mut self) -> Result<()> {
         let length = Self::RANGE.min(self.size - self.next);
         if length == 0 {
-            return;
+            return Ok(());
         }
         let (location, start, version) = (self.location.clone(), self.next, self.version.clone());
         self.next += length;
-        self.ahead = Some(std::thread::spawn(move || location.read_version(start, length, version)));
+        let read = move || location.read_version(start, length, version);
+        self.ahead = Some(start_joinable("planetree-read", read)?);
+        Ok(())
     }
 }
 
@@ -48,7 +52,7 @@ impl Read for RangeReader {
                 .join()
                 .map_err(|_| io::Error::other("the reading thread panicked"))?
                 .map_err(io::Error::other)?;
-            self.fetch_ahead();
+            self.fetch_ahead().map_err(io::Error::other)?;
         }
         Ok(take(&mut self.current, buffer))
     }

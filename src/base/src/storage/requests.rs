@@ -15,7 +15,8 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Maximum time of one try of a request until the answer begins, and between parts of the answer.
+/// Maximum time of one try of a request until the answer begins, and between parts of the answer. The `object_store`
+/// crate has the same default.
 const TRY: Duration = Duration::from_secs(30);
 /// Maximum bytes of a response that is parsed, such as a list of objects. A page of a list has at most 1,000 names of
 /// at most 1,024 bytes.
@@ -49,7 +50,7 @@ fn client(options: &ClientOptions, has_secrets: bool) -> StoreResult<reqwest::Cl
     let limit = border::deadline();
     let mut builder = reqwest::Client::builder()
         .user_agent(value(ClientConfigKey::UserAgent).unwrap_or_else(|| "planetree".to_owned()))
-        .read_timeout(time(ClientConfigKey::Timeout, TRY).min(limit))
+        .read_timeout(time_of_try(time(ClientConfigKey::Timeout, TRY), limit))
         .connect_timeout(time(ClientConfigKey::ConnectTimeout, Duration::from_secs(5)).min(limit))
         .https_only(!is_set(ClientConfigKey::AllowHttp));
     if has_secrets {
@@ -79,6 +80,13 @@ fn client(options: &ClientOptions, has_secrets: bool) -> StoreResult<reqwest::Cl
         builder = builder.danger_accept_invalid_certs(true);
     }
     builder.build().map_err(failed)
+}
+
+/// Returns the maximum time of one try of a request, given the configured time and the deadline of all tries. Sending
+/// counts, so that a longer deadline must leave more time for uploads over slow networks.
+fn time_of_try(configured: Duration, deadline: Duration) -> Duration {
+    let time = if configured == TRY { TRY.max(deadline / 4) } else { configured };
+    time.min(deadline)
 }
 
 /// Follows redirects only to the host that was asked. Signatures and security tokens are in headers that the HTTP
@@ -119,6 +127,7 @@ impl HttpService for Requests {
         let response =
             watched(&host, self.client.call(request)).await.map_err(|error| refused(error, &host))?;
         let (parts, body) = response.into_parts();
+        border::note_status(parts.status.as_u16());
         if !is_parsed && parts.status.is_success() {
             // A server that ignores the range answers 200 with the whole object, of which only the range is then read.
             let is_part = parts.status.as_u16() == 206;
@@ -239,6 +248,17 @@ mod tests {
         assert!(!is_parsed("GET", "") && !is_parsed("GET", "versionId=3"));
         assert!(is_parsed("GET", "list-type=2&prefix=a") && is_parsed("GET", "prefix=a&comp=list"));
         assert!(is_parsed("POST", "uploadId=7") && is_parsed("DELETE", ""));
+    }
+
+    #[test]
+    fn a_longer_deadline_gives_a_try_more_time() {
+        let seconds = Duration::from_secs;
+        for (configured, deadline, expected) in
+            [(30, 120, 30), (30, 600, 150), (30, 20, 20), (5, 600, 5), (60, 120, 60), (60, 40, 40)]
+        {
+            let time = time_of_try(seconds(configured), seconds(deadline));
+            assert_eq!(time, seconds(expected), "{configured} s of {deadline} s");
+        }
     }
 
     #[test]

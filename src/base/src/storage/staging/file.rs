@@ -375,7 +375,7 @@ mod tests {
             write(&target, b"theirs").unwrap();
             let error = FileOutput::guarded(&target, ours()).err().unwrap();
             assert!(
-                error.to_string().ends_with("refusing to overwrite: not created by planetree"),
+                error.to_string().ends_with("refusing to overwrite: not created by planetree, or damaged"),
                 "{error}"
             );
             assert_eq!(target.read_all().unwrap().unwrap()[..], b"theirs"[..]);

@@ -6,6 +6,7 @@ use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
 use crate::storage::held::HeldDirectory;
 use crate::storage::location::Location;
+use crate::threads::start_joinable;
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -80,7 +81,7 @@ impl LocalStaging {
         while self.syncing.len() >= AT_A_TIME {
             self.sync_one().map_err(|error| self.io_error(error))?;
         }
-        self.syncing.push_back(std::thread::spawn(move || file.sync_all()));
+        self.syncing.push_back(start_joinable("planetree-sync", move || file.sync_all())?);
         Ok(())
     }
 
