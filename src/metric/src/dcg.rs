@@ -6,7 +6,7 @@ use super::ranked::{Ranked, Spans, spans};
 /// Returns the DCG of the first `depth` documents.
 pub(crate) fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let gains = |labels: &[f32]| labels.iter().map(|label| convention.gain(*label)).sum::<f64>();
-    match ranked.ties {
+    let sum: f64 = match ranked.ties {
         Spans::Settled => {
             let labels = ranked.labels.iter().take(depth).enumerate();
             labels.map(|(rank, label)| convention.gain(*label) * convention.discount(rank)).sum()
@@ -26,5 +26,6 @@ pub(crate) fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) ->
             .take_while(|span| span.end <= depth)
             .map(|span| gains(&ranked.labels[span.clone()]) * convention.discount(span.end - 1))
             .sum(),
-    }
+    };
+    sum + 0.0 // `sum` of no numbers is -0.0
 }

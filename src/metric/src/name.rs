@@ -208,8 +208,14 @@ impl FromStr for Metric {
         };
         if name.eq_ignore_ascii_case("bpref") {
             return Err(Error::usage(
-                "bpref is not available: rankings do not say which documents were judged",
-                "remove unjudged documents from the ranking and compute map, or use trec_eval",
+                "bpref is not available: planetree counts documents without a judgment as not relevant",
+                "write the ranking with planetree evaluate --write-run FILE and use trec_eval, or compute map",
+            ));
+        }
+        if is_number(text) {
+            return Err(Error::usage(
+                format_args!("unknown metric {text:?}: it may be a depth of the metric before it"),
+                "name the metric for each depth, such as ndcg@5,ndcg@10",
             ));
         }
         if is_only_in_trec_eval(text) {
@@ -249,19 +255,22 @@ impl FromStr for Metric {
     }
 }
 
-/// Splits a metric of trec_eval with a cutoff, such as `ndcg_cut_10` or `P_10`, into name and cutoff.
+/// Splits a metric of trec_eval with a cutoff, such as `ndcg_cut_10` or `P.10`, into name and cutoff.
 fn trec_eval_name(text: &str) -> Option<(&str, Option<&str>)> {
-    let (name, depth) = text.rsplit_once('_')?;
-    let is_depth = !depth.is_empty() && depth.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, depth) = text.rsplit_once(['_', '.'])?;
     let name = name.strip_suffix("_cut").unwrap_or(name);
-    is_depth.then_some((name, Some(depth)))
+    is_number(depth).then_some((name, Some(depth)))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Checks whether a text is a measure of trec_eval without an equivalent here.
 fn is_only_in_trec_eval(text: &str) -> bool {
     const NAMES: [&str; 6] = ["gm_map", "gm_bpref", "11pt_avg", "ndcg_rel", "infAP", "utility"];
     const FAMILIES: [&str; 7] =
-        ["iprec_at_recall", "set_", "num_", "relative_P_", "Rndcg", "Rprec_mult", "map_avgjg"];
+        ["iprec_at_recall", "set_", "num_", "relative_P", "Rndcg", "Rprec_mult", "map_avgjg"];
     NAMES.contains(&text) || FAMILIES.iter().any(|family| text.starts_with(family))
 }
 
@@ -293,6 +302,8 @@ mod tests {
             ("pauc@[0,5]", "pauc@0-5"),
             ("ndcg_cut_10", "ndcg@10"),
             ("map_cut_100", "map@100"),
+            ("ndcg_cut.10", "ndcg@10"),
+            ("P.5", "p@5"),
             ("P_10", "p@10"),
             ("recall_100", "recall@100"),
             ("success_5", "success@5"),
@@ -328,6 +339,11 @@ mod tests {
         for (name, problem, remedy) in [
             ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),
             ("accuracy", "unknown metric \"accuracy\"", all),
+            (
+                "10",
+                "unknown metric \"10\": it may be a depth of the metric before it",
+                "name the metric for each depth, such as ndcg@5,ndcg@10",
+            ),
             ("", "unknown metric \"\"", all),
             ("rmse@10", "metric \"rmse@10\": rmse has no depth", "write rmse"),
             (

@@ -24,7 +24,8 @@ impl BestGains {
     /// Returns the ideal DCG at `depth`.
     pub(crate) fn ideal(&self, convention: &Convention, depth: usize) -> f64 {
         let gains = self.best.iter().take(depth).enumerate();
-        gains.map(|(rank, gain)| gain * convention.discount(rank)).sum()
+        // `sum` of no numbers would be -0.0.
+        gains.map(|(rank, gain)| gain * convention.discount(rank)).fold(0.0, |sum, gain| sum + gain)
     }
 
     /// Returns the highest gain, or 0 if there are no documents.

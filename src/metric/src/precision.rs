@@ -24,7 +24,7 @@ pub(crate) fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -
                 let visible = span.len().min(depth - span.start);
                 relevant(&ranked.labels[span.clone()]) * visible as f64 / span.len() as f64
             })
-            .sum(),
+            .fold(0.0, |sum, found| sum + found), // `sum` of no numbers would be -0.0
         Spans::Last(ends) => {
             let end = ends.iter().take_while(|end| **end as usize <= depth).last().copied().unwrap_or(0);
             relevant(&ranked.labels[..end as usize])

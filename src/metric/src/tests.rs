@@ -627,3 +627,15 @@ fn judging_a_row_costs_well_under_100_nanoseconds() {
         assert!(a_row < 100.0, "{preset}: {a_row} ns a row");
     }
 }
+
+#[test]
+fn an_empty_ranking_has_the_value_zero_without_a_sign() {
+    let query = TestQuery { judged: Some(vec![1.0, 0.0]), ..TestQuery::of(&[], &[]) };
+    let names = ["ndcg", "ndcg@3", "dcg", "err", "map", "mrr", "p", "p@2", "recall@2", "rprec", "success"];
+    for convention in ["trec", "trec,ties=average,binary_ties=average", "trec,ties=worst,binary_ties=worst"] {
+        let values = query.judge(&names, &convention.parse().unwrap());
+        for (name, value) in names.iter().zip(values) {
+            assert_eq!(value.map(f64::to_bits), Some(0), "{name} under {convention}");
+        }
+    }
+}

@@ -185,10 +185,15 @@ impl<'a> ResultAssembly<'a> {
     fn add(&mut self, partial: PartialEvaluation) -> Result<bool> {
         self.open.extend(partial.head);
         let Some(tail) = partial.tail else { return Ok(true) };
-        Ok(self.close()? && {
-            self.open = tail;
-            self.append(partial.between)?
-        })
+        if !self.close()? {
+            return Ok(false);
+        }
+        // The rows before those of the failure are evaluated by now, so that the first invalid row is reported.
+        if let Some(failure) = partial.failure {
+            return Err(failure);
+        }
+        self.open = tail;
+        self.append(partial.between)
     }
 
     fn close(&mut self) -> Result<bool> {

@@ -71,7 +71,8 @@ impl JudgedGroups {
     pub fn each_group(self, sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>) -> Result<bool> {
         for JudgedGroup { head, between, tail } in self.0 {
             let tail = tail.map(|tail| batches_from_bytes(&tail.0)).transpose()?;
-            if !sink(PartialEvaluation { head: batches_from_bytes(&head.0)?, between, tail })? {
+            let head = batches_from_bytes(&head.0)?;
+            if !sink(PartialEvaluation { head, between, tail, failure: None })? {
                 return Ok(false);
             }
         }
@@ -101,6 +102,9 @@ impl Job for JudgeRows {
         let groups = shard.parts.par_iter().map(|group| {
             let reader = shard.data.group_reader(*group);
             let judged = QueryJudge::new(&settings)?.judge_batches(reader()?, false)?;
+            if let Some(failure) = judged.failure {
+                return Err(failure);
+            }
             Ok(JudgedGroup {
                 head: Bytes(batches_to_bytes(&judged.head)?),
                 between: judged.between,

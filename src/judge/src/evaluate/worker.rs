@@ -56,6 +56,8 @@ pub struct PartialEvaluation {
     pub between: Results,
     /// Rows of the last query; `None` if there is only one query.
     pub tail: Option<Vec<RecordBatch>>,
+    /// Why a query after the first could not be evaluated. The rows before it may be invalid, too.
+    pub failure: Option<Error>,
 }
 
 /// Evaluates queries and collects their results.
@@ -103,7 +105,7 @@ impl<'s> QueryJudge<'s> {
         let mut is_repeated = |rows: &RowView<'_>, row: usize| {
             seen.as_mut().is_some_and(|seen| !seen.is_new(rows.query_ids.value(row)))
         };
-        let mut is_scattered = false;
+        let (mut is_scattered, mut failure) = (false, None);
         'batches: for batch in batches {
             let batch = batch?;
             let rows = RowView::of(&batch);
@@ -124,8 +126,9 @@ impl<'s> QueryJudge<'s> {
                 let ended = std::mem::take(&mut open);
                 if head.is_none() {
                     head = Some(ended);
-                } else {
-                    self.judge_rows(&ended)?;
+                } else if let Err(error) = self.judge_rows(&ended) {
+                    failure = Some(error);
+                    break 'batches;
                 }
             }
             loop {
@@ -140,8 +143,9 @@ impl<'s> QueryJudge<'s> {
                 is_scattered = is_repeated(&rows, start);
                 if head.is_none() {
                     head = Some(vec![batch.slice(start, end - start)]);
-                } else {
-                    self.judge_query(&rows, start..end)?;
+                } else if let Err(error) = self.judge_query(&rows, start..end) {
+                    failure = Some(error);
+                    break 'batches;
                 }
                 start = end;
             }
@@ -150,7 +154,7 @@ impl<'s> QueryJudge<'s> {
             Some(head) => (head, Some(open)),
             None => (open, None),
         };
-        Ok(PartialEvaluation { head, between: self.results, tail })
+        Ok(PartialEvaluation { head, between: self.results, tail, failure })
     }
 
     /// Evaluates all queries in these batches. No query may continue before or after them.
