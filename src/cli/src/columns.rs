@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_data::convert::{ConvertOptions, Unlabelled};
 use planetree_data::dataset::{Categories, Manifest};
 use planetree_data::ingest::RoleOptions;
@@ -29,11 +30,11 @@ pub(crate) struct ColumnOptions {
     #[arg(long, value_name = "NAME")]
     position_column: Option<String>,
 
-    /// Features to keep, as names or patterns such as 'bm25_*' [default: all other columns]
+    /// Features to keep, as names or patterns such as 'bm25_*' (f1, f2, ... in LETOR text) [default: all other columns]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     feature_columns: Vec<String>,
 
-    /// Columns to ignore, as names or patterns such as 'raw_*'
+    /// Columns to ignore, as names or patterns such as 'raw_*' (f1, f2, ... in LETOR text)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
 }
@@ -84,6 +85,22 @@ pub(crate) fn note_of_distinct_text(manifest: &Manifest, options: &ConvertOption
         names.join(", "),
         names.join(",")
     ))
+}
+
+/// Returns a note on the rows without a label that a conversion left out, or gave the label 0. `changed` is their number.
+pub(crate) fn note_of_unlabelled(manifest: &Manifest, rule: Unlabelled, changed: u64) -> Option<String> {
+    if changed == 0 {
+        return None;
+    }
+    let rows = counted(changed, "row", "rows");
+    match rule {
+        Unlabelled::Keep | Unlabelled::Error => None,
+        Unlabelled::Drop => Some(format!("{rows} without a label left out (--unlabelled drop)")),
+        Unlabelled::Zero if changed == manifest.rows => {
+            Some("no row has a label: all have the label 0 now (--unlabelled zero)".to_owned())
+        }
+        Unlabelled::Zero => Some(format!("{rows} without a label given the label 0 (--unlabelled zero)")),
+    }
 }
 
 impl ColumnOptions {

@@ -1,6 +1,6 @@
 //! Implements `planetree convert`.
 
-use super::columns::{ColumnOptions, UnlabelledOptions, note_of_distinct_text};
+use super::columns::{ColumnOptions, UnlabelledOptions, note_of_distinct_text, note_of_unlabelled};
 use super::names::parse_names;
 use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions};
 use super::progress::{ByteProgress, CountProgress};
@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{counted, parse_size, shown_count, shown_size};
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, QuerySample, ZeroAsMissing, convert};
+use planetree_data::convert::{ConvertOptions, QuerySample, Unlabelled, ZeroAsMissing, convert};
 use planetree_data::dataset::{Categories, FeatureNames, Manifest};
 use planetree_data::ingest::{Ingest, IngestOptions, InputFormat, RoleOptions, expand};
 use planetree_data::rows::fault::{FAULTS, FaultEntry, Repair};
@@ -200,7 +200,9 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     }
     let mut progress = ByteProgress::start("converting", ingest.plain_bytes(), quiet);
     let mut gathering: Option<CountProgress> = None;
+    let mut changed = 0; // rows without a label that are left out or labelled
     let manifest = convert(ingest, &options, &mut |step| {
+        changed += step.unlabelled as u64;
         if step.gathered == 0 {
             return progress.step(step.bytes, step.rows);
         }
@@ -212,6 +214,8 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let (seconds, rate) = progress.finish();
     if !quiet {
         print_summary(&manifest, &options.output, seconds, rate);
+        let unlabelled = note_of_unlabelled(&manifest, options.unlabelled, changed);
+        unlabelled.iter().for_each(|note| super::message(format_args!("note: {note}")));
         // Otherwise, the categories are those of all queries.
         let note = note_of_distinct_text(&manifest, &options).filter(|_| arguments.query_fraction >= 1.0);
         note.iter().for_each(|note| super::message(format_args!("note: {note}")));
@@ -222,6 +226,8 @@ pub(crate) fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             "rows": manifest.rows,
             "queries": manifest.queries,
             "unlabelled": manifest.unlabelled,
+            "unlabelled_dropped": if options.unlabelled == Unlabelled::Drop { changed } else { 0 },
+            "unlabelled_zeroed": if options.unlabelled == Unlabelled::Zero { changed } else { 0 },
             "features": manifest.features.len(),
             "files": manifest.files.len(),
             "bytes": manifest.files.iter().map(|file| file.bytes).sum::<u64>(),

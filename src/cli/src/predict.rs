@@ -61,8 +61,8 @@ pub(crate) struct PredictArguments {
     #[arg(long, conflicts_with_all = ["data", "output", "scores", "stats", "parts", "cluster", "start_scores", "exit_every", "ColumnOptions"])]
     batch: bool,
 
-    /// Index of the first feature in the text of --batch
-    #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1), requires = "batch")]
+    /// Index of the first feature in LETOR text, of --data or --batch
+    #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
     index_base: u32,
 
     /// File or URL to write predictions to; the extension selects the format: .parquet (or none), .csv, .tsv, .json,
@@ -114,6 +114,7 @@ pub(crate) struct PredictArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     InputData::of_execution(&arguments.columns, &arguments.execution, quiet)
+        .with_index_base(arguments.index_base)
         .run("predict", |input| predict_data(arguments, input, quiet))
 }
 

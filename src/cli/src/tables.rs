@@ -1,6 +1,8 @@
 //! Opens the data of commands: datasets, and tables that are converted to temporary datasets first.
 
-use super::columns::{ColumnOptions, FIXED_COLUMNS, UnlabelledOptions, note_of_distinct_text};
+use super::columns::{
+    ColumnOptions, FIXED_COLUMNS, UnlabelledOptions, note_of_distinct_text, note_of_unlabelled,
+};
 use super::execution::ExecutionOptions;
 use super::options::{StoreOptions, ThreadOptions};
 use planetree_base::error::{Error, Result};
@@ -8,7 +10,7 @@ use planetree_base::size::{counted, shown_size};
 use planetree_base::storage::Location;
 use planetree_data::convert::{ConvertOptions, MIN_MEMORY, Unlabelled, convert};
 use planetree_data::dataset::{DatasetReader, MANIFEST, Manifest};
-use planetree_data::ingest::{Ingest, IngestOptions, RoleOptions, expand};
+use planetree_data::ingest::{Ingest, IngestOptions, InputFormat, RoleOptions, expand};
 use planetree_data::table::TableReader;
 use tempfile::TempDir;
 
@@ -23,6 +25,8 @@ pub(crate) struct InputData<'a> {
     quiet: bool,
     /// Memory limit in bytes, if the command has one.
     memory_limit: Option<u64>,
+    /// Index of the first feature in LETOR text.
+    index_base: u32,
     /// Name of the command, whose options remedies may name.
     command: &'static str,
     temporary: Option<TempDir>,
@@ -47,6 +51,7 @@ impl<'a> InputData<'a> {
             is_remote: false,
             quiet,
             memory_limit: None,
+            index_base: 1,
             command: "",
             temporary: None,
             converted: Vec::new(),
@@ -71,6 +76,11 @@ impl<'a> InputData<'a> {
     /// Limits the memory that conversions use.
     pub(crate) fn with_memory_limit(self, memory_limit: Option<u64>) -> Self {
         InputData { memory_limit, ..self }
+    }
+
+    /// Sets the index of the first feature in LETOR text.
+    pub(crate) fn with_index_base(self, index_base: u32) -> Self {
+        InputData { index_base, ..self }
     }
 
     /// Runs the command of this name on the data. Its errors name tables as they were given, not their temporary
@@ -146,7 +156,11 @@ impl<'a> InputData<'a> {
 
     fn prepare(&mut self, path: &str, is_changed: bool, roles: RoleOptions) -> Result<Location> {
         let location = self.store.locate(path)?;
-        if !is_changed && !is_table(&location)? {
+        let is_dataset = !is_table(&location)?;
+        if is_dataset && self.index_base != 1 {
+            return Err(index_base_of_table(&location));
+        }
+        if is_dataset && !is_changed {
             return Ok(location);
         }
         if self.is_remote {
@@ -170,6 +184,13 @@ impl<'a> InputData<'a> {
         let manifest = self.convert(path, &output, roles);
         let manifest = manifest.map_err(|error| options_are_those_of_convert(error, self.command))?;
         self.converted.push((output.to_string(), location.to_string()));
+        if self.unlabelled.is_some() && manifest.unlabelled == manifest.rows {
+            return Err(Error::place(
+                location,
+                "no row has a label",
+                "name the column of labels with --label-column; in LETOR text, label the rows",
+            ));
+        }
         if self.unlabelled.is_some() && manifest.unlabelled > 0 {
             return Err(Error::place(
                 location,
@@ -202,14 +223,22 @@ impl<'a> InputData<'a> {
         if let Some(first) = inputs.first() {
             options.categories.clone_from(&first.categories);
         }
-        let ingest_options = IngestOptions { roles, ..IngestOptions::default() };
+        let ingest_options = IngestOptions { roles, index_base: self.index_base, ..IngestOptions::default() };
         let ingest = Ingest::open(inputs, ingest_options)?;
+        if self.index_base != 1 && ingest.format() != InputFormat::Letor {
+            return Err(index_base_of_table(path));
+        }
         if !self.quiet {
             ingest.notes().iter().for_each(|note| crate::message(format_args!("note: {note}")));
         }
-        let manifest = convert(ingest, &options, &mut |_| {})?;
+        let mut changed = 0; // rows without a label that are left out or labelled
+        let manifest = convert(ingest, &options, &mut |step| changed += step.unlabelled as u64)?;
         if !self.quiet {
             super::convert::print_repairs(&manifest);
+        }
+        let unlabelled = note_of_unlabelled(&manifest, options.unlabelled, changed);
+        if let Some(note) = unlabelled.filter(|_| !self.quiet) {
+            crate::message(format_args!("note: {note}"));
         }
         if let Some(note) = note_of_distinct_text(&manifest, &options).filter(|_| !self.quiet) {
             crate::message(format_args!("note: {note}"));
@@ -246,6 +275,13 @@ fn is_table(location: &Location) -> Result<bool> {
         Location::Local(path) => Ok(path.is_dir() && location.join(MANIFEST).size()?.is_none()),
         Location::Remote(_) => Ok(false),
     }
+}
+
+fn index_base_of_table(path: impl std::fmt::Display) -> Error {
+    Error::usage(
+        format_args!("{path}: --index-base applies to LETOR text, and this is a table with names of columns"),
+        "remove --index-base",
+    )
 }
 
 /// Returns the options of a command.

@@ -14,7 +14,7 @@ const MIN_REPEATS: usize = 10;
 pub(super) fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
     let repeats = block.rows().saturating_sub(block.runs.len());
     // The features of LETOR text have no names, and none of them are identifiers.
-    if block.rows() < MIN_ROWS || matches!(names, FeatureNames::Numbered) {
+    if block.rows() < MIN_ROWS || !matches!(names, FeatureNames::Given(_)) {
         return Vec::new();
     }
     let looks_like_identifier = |feature: &usize| {

@@ -102,6 +102,9 @@ pub struct ConvertProgress {
     /// Number of rows that the sort by query returned, which happens after all rows have been read; 0 without the
     /// sort.
     pub gathered: usize,
+    /// Number of rows without a label that were left out, or got the label 0, according to
+    /// [`ConvertOptions::unlabelled`].
+    pub unlabelled: usize,
 }
 
 /// Reads all inputs, writes the dataset and returns its manifest.
@@ -129,6 +132,7 @@ pub fn convert(
     };
     let zeros = Arc::new(options.zero_as_missing.find(&layout.features, &options.categories)?);
     options.unlabelled.check_side_files(&ingest)?;
+    options.unlabelled.check_label_column(&ingest)?;
     let rows = RowOptions { zeros: zeros.clone(), unlabelled: options.unlabelled };
     let writer = DatasetWriter::begin(&options.output, layout.clone(), write_options)?;
     let encoder = GroupEncoder::new(pool.clone(), layout.clone(), writer);
@@ -142,15 +146,15 @@ pub fn convert(
             &pool,
             (queue, rows),
             BlockBuilder::finish_rows,
-            &mut |input, mut rows, bytes| {
+            &mut |input, mut rows, ChunkCounts { bytes, unlabelled }| {
                 sequencer.prepare_rows(input, &mut rows)?;
-                progress(ConvertProgress { bytes, rows: rows.block.rows(), gathered: 0 });
+                progress(ConvertProgress { bytes, rows: rows.block.rows(), gathered: 0, unlabelled });
                 sorter.add(&rows)
             },
         )?;
         sequencer.finish_side_files()?;
         sorter.finish(&mut |block| {
-            progress(ConvertProgress { bytes: 0, rows: 0, gathered: block.rows() });
+            progress(ConvertProgress { bytes: 0, rows: 0, gathered: block.rows(), unlabelled: 0 });
             sequencer.group(0, block)
         })?;
         totals
@@ -160,9 +164,9 @@ pub fn convert(
             &pool,
             (queue, rows),
             BlockBuilder::finish,
-            &mut |input, mut block, bytes| {
+            &mut |input, mut block, ChunkCounts { bytes, unlabelled }| {
                 sequencer.prepare(input, &mut block)?;
-                progress(ConvertProgress { bytes, rows: block.rows(), gathered: 0 });
+                progress(ConvertProgress { bytes, rows: block.rows(), gathered: 0, unlabelled });
                 sequencer.group(input, block)
             },
         )?;
@@ -180,6 +184,14 @@ struct RowOptions {
     unlabelled: Unlabelled,
 }
 
+/// Numbers of a decoded chunk.
+struct ChunkCounts {
+    /// Number of input bytes.
+    bytes: usize,
+    /// Number of rows without a label that were dropped or labelled.
+    unlabelled: usize,
+}
+
 thread_local! {
     static BUILDER: RefCell<BlockBuilder> = RefCell::default();
 }
@@ -191,12 +203,12 @@ fn read_in_order<T: Send + 'static>(
     pool: &Arc<ThreadPool>,
     (chunks_in_flight, rows): (usize, RowOptions),
     finish: fn(&mut BlockBuilder) -> T,
-    each: &mut dyn FnMut(u32, T, usize) -> Result<()>,
+    each: &mut dyn FnMut(u32, T, ChunkCounts) -> Result<()>,
 ) -> Result<IngestTotals> {
     struct PendingChunk<T> {
         input: u32,
         bytes: usize,
-        decoded: Receiver<Result<T>>,
+        decoded: Receiver<Result<(T, usize)>>,
     }
     let (queue, queued): (SyncSender<PendingChunk<T>>, _) = sync_channel(chunks_in_flight);
     let workers = pool.clone();
@@ -206,13 +218,13 @@ fn read_in_order<T: Send + 'static>(
             let (sender, decoded) = sync_channel(1);
             let RowOptions { zeros, unlabelled } = rows.clone();
             workers.spawn(move || {
-                let decode = |builder: &mut BlockBuilder| -> Result<T> {
+                let decode = |builder: &mut BlockBuilder| -> Result<(T, usize)> {
                     work.decode(builder)?;
                     if !zeros.is_empty() {
                         builder.zeros_to_missing(|feature| zeros.contains(feature));
                     }
-                    unlabelled.apply(builder);
-                    Ok(finish(builder))
+                    let unlabelled = unlabelled.apply(builder);
+                    Ok((finish(builder), unlabelled))
                 };
                 let outcome = panics::guarded(|| BUILDER.with_borrow_mut(decode));
                 let outcome = outcome.unwrap_or_else(|panic| Err(panic.into_error("convert")));
@@ -227,8 +239,8 @@ fn read_in_order<T: Send + 'static>(
     let reader = reader.spawn(move || panics::guarded(read));
     let reader = reader.map_err(|error| Error::io("reader thread", "start", error))?;
     while let Some(pending) = next(&queued)? {
-        let chunk = next(&pending.decoded)?.ok_or_else(|| thread_ended("decoding"))??;
-        each(pending.input, chunk, pending.bytes)?;
+        let (chunk, unlabelled) = next(&pending.decoded)?.ok_or_else(|| thread_ended("decoding"))??;
+        each(pending.input, chunk, ChunkCounts { bytes: pending.bytes, unlabelled })?;
     }
     let outcome = reader.join().map_err(|_| thread_ended("reading"))?;
     outcome.map_err(|panic| panic.into_error("convert"))?

@@ -8,7 +8,7 @@ use super::side_files::CurrentSideFiles;
 use super::zeros::ZeroFeatures;
 use super::{ConvertOptions, QuerySample, Unlabelled, ZeroAsMissing};
 use crate::dataset::{FeatureNames, Grouper, InputLine, Manifest, ManifestSource, RepairCount};
-use crate::ingest::{Ingest, IngestTotals, InputFormat};
+use crate::ingest::{Ingest, IngestTotals, InputFormat, TextFeatures};
 use crate::rows::fault::RepairCounts;
 use crate::rows::{Block, RowMajorBlock};
 use planetree_base::error::{Error, Result};
@@ -26,6 +26,8 @@ pub(super) struct Sequencer {
     /// Names of the inputs.
     names: Vec<String>,
     features: FeatureNames,
+    /// The features of LETOR text that are kept; `None` if all are.
+    text_features: Option<Arc<TextFeatures>>,
     checked_identifiers: bool,
     query_sample: QuerySample,
     zero_as_missing: ZeroAsMissing,
@@ -54,6 +56,7 @@ impl Sequencer {
             tracker: QueryTracker::new(names.clone()),
             names,
             features,
+            text_features: ingest.text_features().cloned(),
             checked_identifiers: false,
             query_sample: options.query_sample,
             zero_as_missing: options.zero_as_missing.clone(),
@@ -65,14 +68,15 @@ impl Sequencer {
     }
 
     /// Performs the steps that must happen in the order of the input: adds the data of side files, assigns category
-    /// codes, and counts repairs.
+    /// codes, counts repairs, and checks that rows have labels if they must.
     pub(super) fn prepare(&mut self, input: u32, block: &mut Block) -> Result<()> {
         self.sides.add_to(input, block)?;
         self.zeros.check_categories(&block.categories, &self.features)?;
         for (feature, words) in std::mem::take(&mut block.categories) {
             block.recode(feature, &self.categories.codes(feature, &words)?);
         }
-        self.count_repairs(&block.repairs)
+        self.count_repairs(&block.repairs)?;
+        self.unlabelled.check(block, &self.names[input as usize])
     }
 
     /// Like [`Sequencer::prepare`], for rows that are to be sorted.
@@ -82,7 +86,8 @@ impl Sequencer {
         for (feature, words) in std::mem::take(&mut rows.block.categories) {
             rows.recode(feature, &self.categories.codes(feature, &words)?);
         }
-        self.count_repairs(&rows.block.repairs)
+        self.count_repairs(&rows.block.repairs)?;
+        self.unlabelled.check(&rows.block, &self.names[input as usize])
     }
 
     /// Checks that the side files of the last input have no more data.
@@ -114,7 +119,6 @@ impl Sequencer {
         if !std::mem::replace(&mut self.checked_identifiers, true) {
             self.warn_of_identifiers(&block);
         }
-        self.unlabelled.check(&block, &self.names[input as usize])?;
         self.width = self.width.max(block.features.width());
         let (tracker, query_sample, encoder) = (&mut self.tracker, self.query_sample, &mut self.encoder);
         self.grouper.push(
@@ -160,6 +164,9 @@ impl Sequencer {
             None => return Err(self.query_sample.empty_sample_error()),
         }
         self.tracker.finish()?;
+        if let Some(features) = &self.text_features {
+            features.check_width()?;
+        }
         self.zeros.check_width(self.features.given().unwrap_or(self.width), &self.features)?;
         let writer = self.encoder.finish()?;
         interrupt::check()?;

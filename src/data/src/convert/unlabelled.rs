@@ -35,10 +35,24 @@ impl Unlabelled {
         }
     }
 
-    /// Drops or labels decoded rows.
-    pub(super) fn apply(self, rows: &mut BlockBuilder) {
+    /// Fails if all rows would get the label 0 because the input has no column of labels.
+    pub(super) fn check_label_column(self, ingest: &Ingest) -> Result<()> {
+        if self != Unlabelled::Zero || ingest.has_label_column() {
+            return Ok(());
+        }
+        Err(Error::usage(
+            format_args!(
+                "{}: no label column found, so --unlabelled zero would give every row the label 0",
+                ingest.names().first().map_or("input", String::as_str)
+            ),
+            "name the column of labels with --label-column; without labels, leave out --unlabelled",
+        ))
+    }
+
+    /// Drops or labels decoded rows, and returns how many there are.
+    pub(super) fn apply(self, rows: &mut BlockBuilder) -> usize {
         match self {
-            Unlabelled::Keep | Unlabelled::Error => {}
+            Unlabelled::Keep | Unlabelled::Error => 0,
             Unlabelled::Drop => rows.drop_unlabelled(),
             Unlabelled::Zero => rows.label_unlabelled(),
         }

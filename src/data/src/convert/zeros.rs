@@ -37,7 +37,7 @@ impl ZeroAsMissing {
             ZeroAsMissing::All => {
                 let names = match names {
                     FeatureNames::Given(names) => names.as_slice(),
-                    FeatureNames::Numbered => &[],
+                    FeatureNames::Numbered | FeatureNames::Selected(_) => &[],
                 };
                 let words = (0..).zip(names).filter(|(_, name)| is_category(name));
                 Ok(ZeroFeatures::AllBut(words.map(|(feature, _)| feature).collect()))
@@ -48,6 +48,8 @@ impl ZeroAsMissing {
                     let feature = match names {
                         FeatureNames::Given(names) => names.iter().position(|other| other == name),
                         FeatureNames::Numbered => numbered(name),
+                        FeatureNames::Selected(kept) => numbered(name)
+                            .and_then(|feature| kept.iter().position(|other| *other as usize == feature)),
                     };
                     let Some(feature) = feature else { return Err(unknown(name, names)) };
                     if is_category(name) {
@@ -121,7 +123,9 @@ fn unknown(name: &str, names: &FeatureNames) -> Error {
         FeatureNames::Given(names) => {
             did_you_mean(&nearest(name, names.iter().map(String::as_str)), "name features of the input")
         }
-        FeatureNames::Numbered => "the features of a text without names are f1, f2, ...".to_owned(),
+        FeatureNames::Numbered | FeatureNames::Selected(_) => {
+            "the features of a text without names are f1, f2, ...".to_owned()
+        }
     };
     Error::usage(format_args!("--zero-as-missing {name}: there is no such feature"), remedy)
 }

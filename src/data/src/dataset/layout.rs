@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub enum FeatureNames {
     /// The names `f1`, `f2` and so on, for as many features as occur in the data.
     Numbered,
+    /// The names of some features of such data: their indices, counted from 0, in ascending order.
+    Selected(Arc<[u32]>),
     /// A fixed list of names.
     Given(Vec<String>),
 }
@@ -18,6 +20,7 @@ impl FeatureNames {
     pub fn name(&self, feature: usize) -> String {
         match self {
             FeatureNames::Given(names) if feature < names.len() => names[feature].clone(),
+            FeatureNames::Selected(kept) if feature < kept.len() => format!("f{}", kept[feature] + 1),
             _ => format!("f{}", feature + 1),
         }
     }
@@ -25,7 +28,7 @@ impl FeatureNames {
     /// Returns the number of features if it is known in advance.
     pub fn given(&self) -> Option<usize> {
         match self {
-            FeatureNames::Numbered => None,
+            FeatureNames::Numbered | FeatureNames::Selected(_) => None,
             FeatureNames::Given(names) => Some(names.len()),
         }
     }

@@ -32,6 +32,7 @@ pub(super) fn open(
         decompress(input.open()?).map_err(|error| read_error(input, InputCompression::Plain, error, 0))?;
     if compression == InputCompression::Parquet || options.format == Some(InputFormat::Parquet) {
         let table = ParquetInput::open(input, Some(&mut reader))?;
+        table.refuse_own_table()?;
         let (roles, names) = (table.roles(&options.roles)?, table.names());
         table.check_pages(&roles, options.memory_limit)?;
         let opened = opened_table(Box::new(table), &roles, &names, input, options, notes)?;
@@ -48,7 +49,10 @@ pub(super) fn open(
             let delimiter = decoder.delimiter;
             (Arc::new(decoder), Some(roles), Some(delimiter))
         }
-        _ => (Arc::new(letor(input, text, options)?), None, None),
+        _ => {
+            refuse_options_of_tables(input, options, notes)?;
+            (Arc::new(letor(input, text, options)?), None, None)
+        }
     };
     chunker.put_back(start);
     chunker.set_quoted(delimiter);
@@ -80,6 +84,78 @@ pub(super) fn opened_table(
     let decoder =
         Arc::new(BatchDecoder { roles: roles.clone(), names: names.to_vec(), lenient: options.lenient });
     Ok(OpenInput::Table { table, decoder })
+}
+
+/// Returns the options that name columns of a table, and whether each of them is given.
+fn column_options(options: &IngestOptions) -> [(&'static str, bool); 7] {
+    let roles = &options.roles;
+    [
+        ("--query-column", roles.query.is_some()),
+        ("--label-column", roles.label.is_some()),
+        ("--doc-column", roles.document.is_some()),
+        ("--weight-column", roles.weight.is_some()),
+        ("--position-column", roles.position.is_some()),
+        ("--categorical", !roles.categories.is_empty()),
+        ("--keep-columns", !roles.kept.is_empty()),
+    ]
+}
+
+/// Fails if options for tables are given: LETOR text has no columns by name. Options for the training data are noted if
+/// the text is for validation.
+fn refuse_options_of_tables(input: &Input, options: &IngestOptions, notes: &mut Vec<String>) -> Result<()> {
+    let of_tables = [
+        ("--column-description", options.description.is_some()),
+        ("--delimiter", options.delimiter.is_some()),
+        ("--decimal-comma", options.decimal_comma),
+        ("--no-header", !options.header),
+    ];
+    let mut given = column_options(options).into_iter().chain(of_tables).filter(|(_, is_given)| *is_given);
+    let Some((option, _)) = given.next() else { return Ok(()) };
+    if options.roles.is_partial {
+        notes.push(format!(
+            "{}: the labels and queries are those of the text; {option} does not apply",
+            input.name
+        ));
+        return Ok(());
+    }
+    Err(Error::usage(
+        format_args!("{}: {option} does not apply to LETOR text, which has no columns by name", input.name),
+        "remove the option; if the file is a table, pass --format csv",
+    ))
+}
+
+/// Notes that a column description next to a table is used. Fails if options name columns, because the description
+/// decides; for validation, this is noted.
+fn check_description(
+    input: &Input,
+    options: &IngestOptions,
+    described_by: &str,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let is_beside = options.description.is_none();
+    if is_beside {
+        notes.push(format!(
+            "the columns are those of {described_by}, which is next to the data; such a table has no header line"
+        ));
+    }
+    let Some((option, _)) = column_options(options).into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    if options.roles.is_partial {
+        notes.push(format!(
+            "{}: the columns are those of {described_by}; {option} does not apply",
+            input.name
+        ));
+        return Ok(());
+    }
+    let problem = format!("{}: {described_by} describes the columns, so {option} does not apply", input.name);
+    if is_beside {
+        return Err(Error::usage(
+            problem,
+            format_args!("remove the option, or move or rename {described_by}, which is next to the data"),
+        ));
+    }
+    Err(Error::usage(problem, "remove one of the options"))
 }
 
 fn letor(input: &Input, text: &[u8], options: &IngestOptions) -> Result<LetorDecoder> {
@@ -114,12 +190,16 @@ fn delimited(
             None => None,
         },
     };
+    if let Some((_, described_by)) = &beside {
+        check_description(input, options, described_by, notes)?;
+    }
     // By CatBoost's convention, a file that comes with a separate column description has no header line.
     let header = options.header && beside.is_none();
     let is_headless = header && names.iter().all(|name| name.trim().parse::<f64>().is_ok());
     let as_headless = |error: Error| if is_headless { without_header(error) } else { error };
     let mut roles = match &beside {
-        Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
+        Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?
+            .with_chosen_features(&options.roles, &input.name)?,
         None if header => {
             let mut chosen = options.roles.clone();
             if has_unnamed_index(lines, delimiter, &names) {
@@ -165,6 +245,16 @@ fn delimited(
         decimal_comma: guess.decimal_comma,
         lenient: options.lenient,
     };
+    if let Some((_, described_by)) = &beside
+        && let Some(fault) = decoder.fault_of_first_record(lines)
+    {
+        return Err(fault.in_file(&input.name).map_remedy(|remedy| {
+            format!(
+                "{described_by} describes the columns, so the first line is data: if it has the names of columns, remove \
+                 it, or move {described_by} away; otherwise, {remedy}"
+            )
+        }));
+    }
     Ok((decoder, roles))
 }
 

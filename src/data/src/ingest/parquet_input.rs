@@ -6,7 +6,7 @@ use super::input::Input;
 use super::parquet_pages::{PageWalk, walk_pages};
 use super::roles::{ColumnRole, RoleOptions, Roles};
 use crate::dataset::verify_part;
-use crate::table::guarded;
+use crate::table::{TableKind, guarded};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
@@ -74,7 +74,31 @@ impl ParquetInput {
     /// Assigns roles to the columns.
     pub(super) fn roles(&self, options: &RoleOptions) -> Result<Roles> {
         let options = RoleOptions { index: self.index.clone(), ..options.clone() };
-        roles_of(&self.schema, &options, &self.name)
+        let roles = roles_of(&self.schema, &options, &self.name)?;
+        for (role, field) in roles.columns.iter().zip(self.schema.fields()) {
+            if *role != ColumnRole::Ignored && is_boolean_dictionary(field.data_type()) {
+                let column = field.name();
+                return Err(Error::place(
+                    format_args!("{}: column {column}", self.name),
+                    "the type dictionary of booleans, such as a Categorical of True and False, cannot be read",
+                    format_args!("write it as a plain boolean column, or pass --ignore-columns {column}"),
+                ));
+            }
+        }
+        Ok(roles)
+    }
+
+    /// Fails if the file is a table of planetree without queries, such as a model.
+    pub(super) fn refuse_own_table(&self) -> Result<()> {
+        let kind = TableKind::of_metadata(self.metadata.metadata());
+        match kind.filter(|_| self.schema.column_with_name("query_id").is_none()) {
+            None => Ok(()),
+            Some(kind) => Err(Error::place(
+                &self.name,
+                format_args!("this is {} of planetree, not a table of queries and documents", kind.noun()),
+                "pass judgments, features or a dataset; planetree describe shows what a file is",
+            )),
+        }
     }
 
     /// Verifies the checksums of all pages of used columns, where there are any. Fails if a page needs more than a quarter
@@ -180,6 +204,11 @@ fn hash_column(column: &ArrayRef, hasher: &mut Xxh3) {
     }
 }
 
+/// Checks whether this is the type of dictionaries of booleans, which the Parquet decoder does not support.
+fn is_boolean_dictionary(kind: &DataType) -> bool {
+    matches!(kind, DataType::Dictionary(_, values) if **values == DataType::Boolean)
+}
+
 /// Changes the types of text columns to views of text.
 fn with_text_views(
     stored: &ArrowReaderMetadata,
@@ -221,4 +250,41 @@ fn copy_to_temporary(stream: &mut dyn Read) -> std::io::Result<File> {
     let mut file = tempfile::tempfile()?;
     std::io::copy(stream, &mut file)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{BooleanArray, Int64Array, RecordBatch};
+    use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+    use parquet::arrow::encode_arrow_schema;
+    use parquet::file::properties::WriterProperties;
+
+    #[test]
+    fn a_dictionary_of_booleans_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        let columns: [(&str, ArrayRef); 2] = [
+            ("qid", Arc::new(Int64Array::from(vec![1, 1]))),
+            ("seen", Arc::new(BooleanArray::from(vec![true, false]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        // For a Categorical, pandas stores booleans and says in the metadata that they are a dictionary.
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Boolean));
+        let stored =
+            Schema::new(vec![Field::new("qid", DataType::Int64, true), Field::new("seen", dictionary, true)]);
+        let entry = KeyValue::new("ARROW:schema".to_owned(), encode_arrow_schema(&stored));
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![entry])).build();
+        let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_properties(properties);
+        let file = File::create(&path).unwrap();
+        let mut writer = ArrowWriter::try_new_with_options(file, batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let table = ParquetInput::open(&Input::at(Location::Local(path)), None).unwrap();
+        let error = table.roles(&RoleOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("column seen: the type dictionary of booleans"), "{error}");
+        assert_eq!(error.remedy(), Some("write it as a plain boolean column, or pass --ignore-columns seen"));
+        let options = RoleOptions { ignored: vec!["seen".to_owned()], ..RoleOptions::default() };
+        assert!(table.roles(&options).is_ok());
+    }
 }

@@ -5,6 +5,7 @@ use super::chunk::{LineChunker, TextChunk};
 use super::decode::batch::BatchDecoder;
 use super::decode::{Decoder, Lines};
 use super::decompress::InputCompression;
+use super::feature_choice::{ChosenFeaturesDecoder, TextFeatures};
 use super::format::InputFormat;
 use super::input::{Input, partition_keys};
 use super::input_error::{chunk_error, input_mismatch, table_error};
@@ -113,6 +114,8 @@ pub struct Ingest {
     layout: Layout,
     /// Roles of the columns; `None` for LETOR text.
     roles: Option<Roles>,
+    /// The features of LETOR text that are kept; `None` if all are.
+    text_features: Option<Arc<TextFeatures>>,
     sides: Vec<SideFiles>,
     first: Option<OpenInput>,
     notes: Vec<String>,
@@ -144,13 +147,24 @@ impl Ingest {
         }
         let first_input = inputs.first().ok_or_else(|| Error::usage("no input", "pass at least one file"))?;
         let (opened, roles) = open(first_input, &options, &mut notes)?;
+        let chosen = match roles {
+            Some(_) => None,
+            None => TextFeatures::find(&options, &first_input.name)?,
+        };
+        let (text_features, chosen_names) = match chosen {
+            Some((features, names)) => (Some(Arc::new(features)), Some(names)),
+            None => (None, None),
+        };
+        let opened = opened.with_features(text_features.as_ref());
         let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect::<Result<_>>()?;
+        check_side_files(&sides[0], &options.roles, &mut notes)?;
         let has = |role: ColumnRole| roles.as_ref().is_some_and(|roles| roles.has(&role));
         let layout = Layout {
-            features: match (&roles, &options.feature_names) {
-                (Some(roles), _) => FeatureNames::Given(roles.features.clone()),
-                (None, Some(names)) => FeatureNames::Given(names.clone()),
-                (None, None) => FeatureNames::Numbered,
+            features: match (&roles, chosen_names, &options.feature_names) {
+                (Some(roles), ..) => FeatureNames::Given(roles.features.clone()),
+                (None, Some(names), _) => names,
+                (None, None, Some(names)) => FeatureNames::Given(names.clone()),
+                (None, None, None) => FeatureNames::Numbered,
             },
             weight: has(ColumnRole::Weight) || sides[0].weights.is_some(),
             position: has(ColumnRole::Position) || sides[0].positions.is_some(),
@@ -167,7 +181,8 @@ impl Ingest {
             }
         }
         let format = opened.format();
-        Ok(Ingest { inputs, options, format, layout, roles, sides, first: Some(opened), notes })
+        let first = Some(opened);
+        Ok(Ingest { inputs, options, format, layout, roles, text_features, sides, first, notes })
     }
 
     /// Reads rows from record batches, such as those of a data frame. Roles are assigned to the columns as in Parquet
@@ -197,6 +212,7 @@ impl Ingest {
             format,
             layout,
             roles: Some(roles),
+            text_features: None,
             sides,
             first: Some(first),
             notes,
@@ -221,6 +237,16 @@ impl Ingest {
     /// Returns the side files of each input.
     pub fn sides(&self) -> &[SideFiles] {
         &self.sides
+    }
+
+    /// Returns the features of LETOR text that are kept; `None` if all are.
+    pub(crate) fn text_features(&self) -> Option<&Arc<TextFeatures>> {
+        self.text_features.as_ref()
+    }
+
+    /// Checks whether the inputs have labels: LETOR text, or a table with a column of labels.
+    pub(crate) fn has_label_column(&self) -> bool {
+        self.roles.as_ref().is_none_or(|roles| roles.has(&ColumnRole::Label))
     }
 
     /// Returns notes for the user on how the inputs were interpreted.
@@ -273,6 +299,7 @@ impl Ingest {
         if matches!(opened, OpenInput::Empty) {
             return Ok(opened);
         }
+        let opened = opened.with_features(self.text_features.as_ref());
         let first = &self.inputs[0];
         if opened.format() != self.format {
             return Err(input_mismatch(input, first, "does not have the same format as"));
@@ -295,7 +322,38 @@ impl Ingest {
     }
 }
 
+/// Notes the side files that give weights and positions. Fails if the options name columns for the same.
+fn check_side_files(sides: &SideFiles, roles: &RoleOptions, notes: &mut Vec<String>) -> Result<()> {
+    for (file, column, option, content) in [
+        (&sides.weights, &roles.weight, "--weight-column", "row weights"),
+        (&sides.positions, &roles.position, "--position-column", "positions at which documents were shown"),
+    ] {
+        let Some(file) = file else { continue };
+        if column.is_some() && !roles.is_partial {
+            return Err(Error::usage(
+                format_args!("{option}: {file}, which is next to the data, gives the {content}"),
+                format_args!("remove {option}, or rename {file} to use the column"),
+            ));
+        }
+        notes.push(format!("{file} gives the {content}; rename it to leave them out"));
+    }
+    Ok(())
+}
+
 impl OpenInput {
+    /// Keeps the given features of LETOR text, or all if there are none given.
+    fn with_features(self, features: Option<&Arc<TextFeatures>>) -> Self {
+        match (self, features) {
+            (OpenInput::Text { chunker, compression, decoder, format }, Some(features))
+                if format == InputFormat::Letor =>
+            {
+                let decoder = Arc::new(ChosenFeaturesDecoder { decoder, features: features.clone() });
+                OpenInput::Text { chunker, compression, decoder, format }
+            }
+            (opened, _) => opened,
+        }
+    }
+
     fn format(&self) -> InputFormat {
         match self {
             OpenInput::Text { format, .. } => *format,

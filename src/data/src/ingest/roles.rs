@@ -1,5 +1,6 @@
 //! Assigns a role to each column of an input table: query id, label, document id, weight, position or feature.
 
+use super::feature_choice::FeatureChoice;
 use planetree_base::error::{Error, Result};
 
 /// The role of a column in an input table.
@@ -279,6 +280,33 @@ impl Roles {
         Ok(roles)
     }
 
+    /// Leaves out the features that the options do not choose.
+    pub(super) fn with_chosen_features(mut self, options: &RoleOptions, file: &str) -> Result<Self> {
+        let choice = FeatureChoice::find(options, &self.features, file)?;
+        let mut places: Vec<Option<u32>> = Vec::with_capacity(self.features.len());
+        let mut kept: Vec<String> = Vec::new();
+        for (name, is_kept) in self.features.into_iter().zip(&choice.is_kept) {
+            places.push(if *is_kept { Some(kept.len() as u32) } else { None });
+            if *is_kept {
+                kept.push(name);
+            }
+        }
+        self.features = kept;
+        for role in &mut self.columns {
+            let place = match &*role {
+                ColumnRole::Feature(feature) | ColumnRole::Category(feature) => places[*feature as usize],
+                _ => continue,
+            };
+            match (place, role) {
+                (Some(place), ColumnRole::Feature(feature) | ColumnRole::Category(feature)) => {
+                    *feature = place;
+                }
+                (_, role) => *role = ColumnRole::Ignored,
+            }
+        }
+        Ok(self)
+    }
+
     /// Returns the name of a column for messages.
     pub(crate) fn name_of(&self, place: usize) -> String {
         match &self.columns[place] {
@@ -351,7 +379,7 @@ pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
 
 /// Columns that names and patterns select.
 #[derive(Default)]
-struct ColumnSelection {
+pub(super) struct ColumnSelection {
     /// Columns given by name.
     named: Vec<usize>,
     /// Columns that match a pattern.
@@ -360,7 +388,7 @@ struct ColumnSelection {
 
 impl ColumnSelection {
     /// Finds the columns. Every name must be that of a column, and every pattern must match one, unless `is_partial`.
-    fn find(wanted: &[String], names: &[String], file: &str, is_partial: bool) -> Result<Self> {
+    pub(super) fn find(wanted: &[String], names: &[String], file: &str, is_partial: bool) -> Result<Self> {
         let mut selection = ColumnSelection::default();
         for wanted in wanted {
             if !wanted.contains(['*', '?', '[']) || names.contains(wanted) {
@@ -385,6 +413,12 @@ impl ColumnSelection {
             }
         }
         Ok(selection)
+    }
+
+    /// Returns the places of all selected columns.
+    pub(super) fn places(mut self) -> Vec<usize> {
+        self.named.append(&mut self.matched);
+        self.named
     }
 
     fn is_empty(&self) -> bool {
@@ -596,6 +630,13 @@ mod tests {
                 .unwrap();
         assert_eq!(roles.features, ["f1", "colour", "f3"]);
         assert_eq!(roles.columns[3], ColumnRole::Category(1));
+        let options = RoleOptions { ignored: vec!["f1".into()], ..RoleOptions::default() };
+        let chosen = roles.with_chosen_features(&options, "t").unwrap();
+        assert_eq!(chosen.features, ["colour", "f3"]);
+        assert_eq!(
+            chosen.columns[2..],
+            [ColumnRole::Ignored, ColumnRole::Category(0), ColumnRole::Ignored, ColumnRole::Feature(1)]
+        );
         let error = Roles::by_description("9\tTarget\n", 6, "t", "t.cd").unwrap_err();
         assert_eq!(error.to_string(), "t.cd:1: column 9 is out of range: t has 6 columns");
     }

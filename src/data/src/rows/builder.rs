@@ -158,15 +158,43 @@ impl BlockBuilder {
         }
     }
 
-    /// Replaces missing labels by 0.
-    pub(crate) fn label_unlabelled(&mut self) {
-        self.block.labels.iter_mut().filter(|label| label.is_nan()).for_each(|label| *label = 0.0);
+    /// Keeps the entries of some features of all rows. `place_of` returns the new index of a feature that is kept, in the
+    /// order of the indices. Returns the number of features before.
+    pub(crate) fn choose_features(&mut self, place_of: impl Fn(u32) -> Option<u32>) -> u32 {
+        let (mut read, mut written, mut width) = (0usize, 0usize, 0u32);
+        for end in &mut self.row_ends {
+            for entry in read..*end as usize {
+                let (index, value) = self.entries[entry];
+                width = width.max(index + 1);
+                if let Some(place) = place_of(index) {
+                    self.entries[written] = (place, value);
+                    written += 1;
+                }
+            }
+            read = *end as usize;
+            *end = written as u32;
+        }
+        self.entries.truncate(written);
+        width
     }
 
-    /// Removes the rows without labels, and the queries of which no row is left.
-    pub(crate) fn drop_unlabelled(&mut self) {
-        if !self.block.labels.iter().any(|label| label.is_nan()) {
-            return;
+    /// Returns the number of rows without a label.
+    fn unlabelled_rows(&self) -> usize {
+        self.block.labels.iter().filter(|label| label.is_nan()).count()
+    }
+
+    /// Replaces missing labels by 0. Returns their number.
+    pub(crate) fn label_unlabelled(&mut self) -> usize {
+        let count = self.unlabelled_rows();
+        self.block.labels.iter_mut().filter(|label| label.is_nan()).for_each(|label| *label = 0.0);
+        count
+    }
+
+    /// Removes the rows without labels, and the queries of which no row is left. Returns the number of these rows.
+    pub(crate) fn drop_unlabelled(&mut self) -> usize {
+        let count = self.unlabelled_rows();
+        if count == 0 {
+            return 0;
         }
         let whole = std::mem::take(&mut self.block);
         let (entries, row_ends) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.row_ends));
@@ -188,6 +216,7 @@ impl BlockBuilder {
         // Columns that occur in dropped rows only stay, so that the features do not depend on the labels.
         let width = entries.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
         self.at_least_width(width);
+        count
     }
 
     /// Builds a block from the collected rows. Afterwards, the builder is empty, but keeps its buffers for the next
@@ -357,11 +386,33 @@ mod tests {
             builder
         };
         let (mut all, mut few) = (build(false), build(true));
-        all.drop_unlabelled();
+        assert_eq!((all.drop_unlabelled(), few.drop_unlabelled()), (3, 0));
         assert_eq!(all.finish(), few.finish());
         let mut labelled = build(false);
-        labelled.label_unlabelled();
+        assert_eq!(labelled.label_unlabelled(), 3);
         assert_eq!(labelled.finish().labels, [1.0, 0.0, 0.0, 0.0, 0.0, 2.0]);
+    }
+
+    #[test]
+    fn chosen_features_are_those_of_rows_without_the_others() {
+        // Features 1 and 4 are left out; 4 is the last one.
+        let place_of = |feature: u32| [Some(0), None, Some(1), Some(2), None][feature as usize];
+        let rows: [&[u32]; 4] = [&[0, 1, 3], &[], &[4, 1], &[2, 0, 4]];
+        let (mut all, mut few) = (BlockBuilder::default(), BlockBuilder::default());
+        for row in rows {
+            all.query(b"q", 1);
+            few.query(b"q", 1);
+            for feature in row {
+                all.push_entry(*feature, *feature as f32);
+                if let Some(place) = place_of(*feature) {
+                    few.push_entry(place, *feature as f32);
+                }
+            }
+            all.finish_row(1.0, None);
+            few.finish_row(1.0, None);
+        }
+        assert_eq!(all.choose_features(place_of), 5);
+        assert_eq!(all.finish(), few.finish());
     }
 
     #[test]

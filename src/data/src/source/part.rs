@@ -34,10 +34,17 @@ impl SourcePart {
         }
         if manifest.unlabelled > 0 {
             let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
+            if unlabelled == rows {
+                return refuse(
+                    "no row has a label".to_owned(),
+                    "convert the data again, and name the column of labels with --label-column",
+                );
+            }
             let problem = format!("{unlabelled} of {rows} rows have no label (-1 or empty)");
             return refuse(
                 problem,
-                "training and validation need a label in every row; convert with --unlabelled drop, or zero",
+                "training and validation need a label in every row: leave out the rows without one with --unlabelled drop, or \
+                 give them the label 0 with --unlabelled zero (train, cv and convert have the option)",
             );
         }
         Ok(reader)

@@ -1,5 +1,7 @@
 //! Lists the kinds of tables that planetree writes, with their names, columns and file formats.
 
+use super::footer;
+use parquet::file::metadata::ParquetMetaData;
 use planetree_base::storage::{MODEL_FORMATS, OutputFormats, TABLE_FORMATS};
 
 /// A kind of table that is stored as a single file.
@@ -70,6 +72,11 @@ impl TableKind {
     /// Returns the kind with the given name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the kind of a table with this metadata, or `None` if it is not a table of planetree.
+    pub(crate) fn of_metadata(metadata: &ParquetMetaData) -> Option<Self> {
+        footer::value(metadata, footer::TABLE).and_then(Self::from_name)
     }
 
     /// Returns the kind as a noun that completes a sentence such as "this is ...".

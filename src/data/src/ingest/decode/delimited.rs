@@ -128,6 +128,21 @@ pub(crate) fn for_each_record(
 }
 
 impl DelimitedDecoder {
+    /// Returns the fault of the first record, if it is an error.
+    pub(crate) fn fault_of_first_record(&self, lines: Lines<'_>) -> Option<Fault> {
+        if self.lenient {
+            return None;
+        }
+        let mut found = None;
+        // One record is enough, so any error stops the reader.
+        let _ = for_each_record(lines, self.delimiter, |record| {
+            let (mut builder, mut categories) = (BlockBuilder::default(), CategoryCoder::default());
+            found = self.row(&record, &mut builder, &mut categories).err();
+            Err(Fault { kind: FaultKind::FieldCount, line: record.line, column: 1, found: String::new() })
+        });
+        found
+    }
+
     fn row(
         &self,
         record: &Record<'_>,
