@@ -143,5 +143,11 @@ shell = Terminal(".", "--format", "csv")
 shell.send("\x1b[A\x1b[A\r")
 shell.expect("42")
 shell.expect("planetree> ")
+# A command in a line of its own ends an unfinished statement.
+shell.send("SELECT 1\r")
+shell.say(".tables pre", "predictions")
 assert shell.leave("\x04") == 0
+shell = Terminal(".")
+shell.send("SELECT 'open\r")
+assert shell.leave("exit\r") == 0
 print("ok")

@@ -4,6 +4,7 @@
 use super::misuse::{Misuse, RENAME, misuse, not_supported};
 use super::other_engines::call_in_place_of;
 use super::syntax::syntax;
+use super::text_errors::text_problem;
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use planetree_base::error::Error;
@@ -81,6 +82,9 @@ pub(crate) fn from_engine_error(error: &DataFusionError, text: &str, known: &Kno
         ),
         DataFusionError::Execution(problem) => Error::place(QUERY, first_line(problem), ""),
         DataFusionError::ArrowError(error, _) => {
+            if let Some(problem) = text_problem(error) {
+                return problem.at(QUERY);
+            }
             let problem = error.to_string();
             let is_format = problem.contains("parsing timestamp from '%");
             let remedy =

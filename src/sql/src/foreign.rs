@@ -1,24 +1,37 @@
 //! Opens tables in Parquet, CSV and JSON files that planetree did not write. The engine's own readers read these
 //! files, and there are no checksums to verify.
 
+use super::column_types::common_columns;
 use super::error::to_engine_error;
-use super::objects::{LOOKUPS, object_at, objects_at, urls_of};
+use super::objects::{LOOKUPS, object_at, urls_of};
 use super::partitioned_table::{PartitionedTable, TableFolder};
 use super::partitions::PartitionedFiles;
-use arrow::datatypes::SchemaRef;
+use super::text_errors::with_place;
+use arrow::csv::reader::Format;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result as EngineResult;
+use datafusion::common::{DataFusionError, Result as EngineResult};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use futures::stream::{StreamExt, TryStreamExt, iter};
-use object_store::ObjectMeta;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::ingest::refuse_other_encodings;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes of text files whose types are those of all rows.
+const SMALL: u64 = 16 << 20;
+/// Number of rows that decide the types of larger files together, and the minimum of one of them.
+const TYPED_ROWS: usize = 20_480;
+const MIN_TYPED_ROWS: usize = 1_000;
+/// Bytes in which the header of a delimited file is looked for.
+const HEADER_BYTES: u64 = 1 << 16;
 
 /// Format of a file that planetree did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +99,53 @@ fn delimited(delimiter: u8) -> CsvFormat {
     CsvFormat::default().with_has_header(true).with_delimiter(delimiter).with_newlines_in_values(true)
 }
 
+/// Fails if the header of a delimited file has another delimiter. The file would be read as one column.
+pub(crate) fn refuse_other_delimiters(kind: ForeignFormat, locations: &[Location]) -> Result<()> {
+    let (ForeignFormat::Delimited(delimiter), Some(file)) = (kind, locations.first()) else { return Ok(()) };
+    let size = file.size()?.unwrap_or(0);
+    let start = if size == 0 { Default::default() } else { file.read_range(0, size.min(HEADER_BYTES))? };
+    match other_delimiter(&start, delimiter) {
+        None => Ok(()),
+        Some(found) => {
+            let name = |byte: u8| match byte {
+                b',' => "comma",
+                b'\t' => "tab",
+                _ => "semicolon",
+            };
+            let written = if found == b'\t' { "\\t" } else { ";" };
+            Err(Error::place(
+                file,
+                format_args!(
+                    "the header has no {}, but a {}: the file would be one column",
+                    name(delimiter),
+                    name(found)
+                ),
+                format_args!(
+                    "read it with read_csv('{file}', delim = '{written}'), or convert it with planetree convert, which \
+                     detects the delimiter"
+                ),
+            ))
+        }
+    }
+}
+
+/// Returns the delimiter that a header has in place of the expected one.
+fn other_delimiter(start: &[u8], expected: u8) -> Option<u8> {
+    let mut is_quoted = false;
+    let mut found = None;
+    for byte in start.iter().copied() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'\n' | b'\r' => break,
+            _ if byte == expected => return None,
+            b';' | b'\t' => found = found.or(Some(byte)),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Opens files of one format as one table. The rows are in the order in which the files are given.
 pub(crate) async fn open_foreign(
     state: &dyn Session,
@@ -96,9 +156,14 @@ pub(crate) async fn open_foreign(
     if locations.len() > 1 {
         check_headers(state, kind, locations, &urls).await?;
     }
+    let (schema, is_uniform) = common_schema(state, kind, locations, &urls).await?;
+    if !is_uniform {
+        // The engine's table would use the statistics of the files, whose types are not those of the table.
+        let folder = TableFolder { values: Vec::new(), files: urls };
+        return Ok(Arc::new(PartitionedTable::new(kind.format(), schema, &[], vec![folder])?));
+    }
     let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options_of(kind));
-    let config = config.infer_schema(state).await?;
-    Ok(Arc::new(ListingTable::try_new(config)?))
+    Ok(Arc::new(ListingTable::try_new(config.with_schema(schema))?))
 }
 
 /// Opens the files of one format in the folders of a partitioned table as one table, with a column of text for each of
@@ -111,7 +176,7 @@ pub(crate) async fn open_partitioned(
     let locations = table.files();
     let urls = urls_of(state, &locations)?;
     check_headers(state, kind, &locations, &urls).await?;
-    let schema = common_schema(state, kind, &urls).await?;
+    let (schema, _) = common_schema(state, kind, &locations, &urls).await?;
     if let Some(key) = table.keys.iter().find(|key| schema.field_with_name(key).is_ok()) {
         return Err(to_engine_error(Error::place(
             &locations[0],
@@ -130,15 +195,69 @@ fn options_of(kind: ForeignFormat) -> ListingOptions {
     ListingOptions::new(kind.format()).with_file_extension("")
 }
 
-/// Returns the schema that has the columns of all files.
+/// Returns the schema that has the columns of all files, and whether each file has these columns with these types.
 async fn common_schema(
     state: &dyn Session,
     kind: ForeignFormat,
+    locations: &[Location],
     urls: &[ListingTableUrl],
-) -> EngineResult<SchemaRef> {
-    let objects: Vec<ObjectMeta> = objects_at(state, urls).await?.into_iter().flatten().collect();
-    let store = state.runtime_env().object_store(&urls[0])?;
-    kind.format().infer_schema(state, &store, &objects).await
+) -> EngineResult<(SchemaRef, bool)> {
+    let count = locations.len();
+    let files = locations.iter().zip(urls);
+    let lookups: Vec<_> = files.map(|(location, url)| schema_of(state, kind, count, location, url)).collect();
+    let found: Vec<Option<SchemaRef>> = iter(lookups).buffered(LOOKUPS).try_collect().await?;
+    if let [Some(schema)] = found.as_slice() {
+        return Ok((schema.clone(), true));
+    }
+    let files = locations.iter().zip(found);
+    let files: Vec<(&Location, SchemaRef)> =
+        files.filter_map(|(location, schema)| Some((location, schema?))).collect();
+    let schema = common_columns(kind, &files).map_err(to_engine_error)?;
+    let is_uniform = files.iter().all(|(_, file)| {
+        let (file, all) = (file.fields(), schema.fields());
+        file.len() == all.len()
+            && file
+                .iter()
+                .zip(all)
+                .all(|(one, other)| one.name() == other.name() && one.data_type() == other.data_type())
+    });
+    Ok((schema, is_uniform))
+}
+
+/// Returns the schema of one of `count` files, or `None` if it is empty.
+async fn schema_of(
+    state: &dyn Session,
+    kind: ForeignFormat,
+    count: usize,
+    location: &Location,
+    url: &ListingTableUrl,
+) -> EngineResult<Option<SchemaRef>> {
+    let Some((store, object)) = object_at(state, url).await? else { return Ok(None) };
+    let is_small = object.size.saturating_mul(count as u64) <= SMALL;
+    let rows = if is_small { usize::MAX } else { (TYPED_ROWS / count.max(1)).max(MIN_TYPED_ROWS) };
+    let json = || JsonFormat::default().with_schema_infer_max_rec(rows);
+    let found = match (kind, location) {
+        (ForeignFormat::Delimited(delimiter), Location::Local(path)) => {
+            tokio::task::block_in_place(|| local_schema(path, delimiter, rows))
+                .map(Arc::new)
+                .map_err(|error| DataFusionError::ArrowError(Box::new(error), None))
+        }
+        // The engine takes a backslash before a quote for an escape and may not find the end of a row, so it reads few rows.
+        (ForeignFormat::Delimited(_) | ForeignFormat::Parquet, _) => {
+            kind.format().infer_schema(state, &store, &[object]).await
+        }
+        (ForeignFormat::JsonLines, _) => json().infer_schema(state, &store, &[object]).await,
+        (ForeignFormat::JsonArray, _) => {
+            json().with_newline_delimited(false).infer_schema(state, &store, &[object]).await
+        }
+    };
+    found.map(Some).map_err(|error| with_place(error, location))
+}
+
+/// Returns the schema of a local delimited file, whose types are those of its first rows.
+fn local_schema(path: &Path, delimiter: u8, rows: usize) -> Result<Schema, ArrowError> {
+    let format = Format::default().with_header(true).with_delimiter(delimiter);
+    format.infer_schema(File::open(path)?, Some(rows)).map(|(schema, _)| schema)
 }
 
 /// Returns the names of the columns of a delimited file, or `None` if it is empty.
@@ -182,4 +301,25 @@ async fn check_headers(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_delimiters_of_headers_are_found_outside_of_quotes() {
+        for (start, expected, found) in [
+            ("a;b\n1,2\n", b',', Some(b';')),
+            ("\"a\";\"b\"\n", b',', Some(b';')),
+            ("a\tb\r\n", b',', Some(b'\t')),
+            ("a;b", b'\t', Some(b';')),
+            ("a;b,c\n", b',', None),
+            ("\"a;b\"\n1;2\n", b',', None),
+            ("a\n1;2\n", b',', None),
+            ("", b',', None),
+        ] {
+            assert_eq!(other_delimiter(start.as_bytes(), expected), found, "{start}");
+        }
+    }
 }

@@ -17,6 +17,7 @@
 
 #![warn(unreachable_pub)]
 
+mod column_types;
 mod context;
 mod engine;
 mod error;
@@ -46,6 +47,7 @@ mod summary;
 mod syntax;
 mod table_list;
 mod tables;
+mod text_errors;
 mod yielding;
 
 pub use error::to_engine_error;

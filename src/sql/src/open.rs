@@ -1,7 +1,7 @@
 //! Opens tables: datasets, tables written by planetree, and other files.
 
 use super::error::to_engine_error;
-use super::foreign::{ForeignFormat, open_foreign, open_partitioned};
+use super::foreign::{ForeignFormat, open_foreign, open_partitioned, refuse_other_delimiters};
 use super::on_cluster::LocationCheck;
 use super::partitions::{PartitionedFiles, is_hidden, is_partition};
 use super::scan::{DatasetSource, FileSource, ScanSource, ScanTable};
@@ -49,6 +49,7 @@ async fn open_detected(
             if let Some(cluster) = cluster {
                 table.files().iter().try_for_each(|file| cluster(file)).map_err(to_engine_error)?;
             }
+            blocking(|| refuse_other_delimiters(kind, &table.files()))?;
             return open_partitioned(state, kind, &table).await;
         }
         (DetectedTable::Ours(source, _), None) => return Ok(Arc::new(ScanTable(source))),
@@ -58,6 +59,7 @@ async fn open_detected(
     if let Some(cluster) = cluster {
         files.iter().try_for_each(|file| cluster(file)).map_err(to_engine_error)?;
     }
+    blocking(|| refuse_other_delimiters(kind, &files))?;
     open_foreign(state, kind, &files).await
 }
 

@@ -1,12 +1,12 @@
 //! Rewrites or rejects statements that the engine would silently misinterpret.
 
 use super::error::{QUERY, at, map_is_not_a_metric};
-use super::other_engines::{Clause, PIVOT, SAMPLE, UNPIVOT};
+use super::other_engines::{PIVOT, SAMPLE, UNPIVOT};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinOperator, ObjectName,
     ObjectNamePart, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as Sql,
-    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
+    TableFactor, Value, VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions,
 };
 use planetree_base::error::{Error, Result};
 use std::ops::ControlFlow;
@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 ///   the tables of columns and the types of constants.
 /// - `FROM t` without SELECT, at any depth, becomes `SELECT * FROM t`. The engine would return rows without columns.
 /// - `SEMI JOIN` and `ANTI JOIN` become `LEFT SEMI JOIN` and `LEFT ANTI JOIN`, which mean the same.
+/// - `read_csv('file', delim = ';')` becomes `read_csv('file', ';')`. The engine has no named arguments of tables.
 /// - `TABLESAMPLE` is rejected. The engine would ignore it.
 /// - `map(label, score)` is rejected. The engine would return one map per row, although a metric is meant.
 pub(crate) fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
@@ -105,7 +106,7 @@ struct StatementRewriter<'t> {
 
 impl StatementRewriter<'_> {
     /// Rejects a clause. The error shows the table that it belongs to, if it has a name.
-    fn refuse(&mut self, clause: Clause, table: Option<&ObjectName>) -> ControlFlow<()> {
+    fn refuse(&mut self, clause: (&str, &str), table: Option<&ObjectName>) -> ControlFlow<()> {
         let (problem, remedy) = clause;
         let name = table.and_then(|name| name.0.first()).and_then(ObjectNamePart::as_ident);
         self.refusal = Some(match name.map(|name| name.span.start) {
@@ -131,6 +132,14 @@ impl VisitorMut for StatementRewriter<'_> {
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         match table {
             TableFactor::Table { name, sample: Some(_), .. } => return self.refuse(SAMPLE, Some(&*name)),
+            TableFactor::Table { name, args: Some(arguments), .. } => {
+                if let Some(argument) = plain_arguments(name, &mut arguments.args) {
+                    let problem = format!("not supported as an argument of {name}: {argument}");
+                    let remedy = "remove it: read_csv('file', delim = ';') takes a path and a delimiter, and finds the types of \
+                                  the columns by itself";
+                    return self.refuse((problem.as_str(), remedy), Some(&*name));
+                }
+            }
             TableFactor::Derived { sample: Some(_), .. } => return self.refuse(SAMPLE, None),
             TableFactor::Pivot { table, .. } => return self.refuse(PIVOT, name_of(table)),
             TableFactor::Unpivot { table, .. } => return self.refuse(UNPIVOT, name_of(table)),
@@ -152,6 +161,33 @@ impl VisitorMut for StatementRewriter<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Replaces the named arguments that DuckDB's `read_csv` has by plain ones, and removes those that say what is so anyway.
+/// Returns the first other one.
+fn plain_arguments(function: &ObjectName, arguments: &mut Vec<FunctionArg>) -> Option<String> {
+    let is_csv = function.to_string().eq_ignore_ascii_case("read_csv");
+    let mut plain = Vec::new();
+    for argument in arguments.iter() {
+        let (name, value) = match argument {
+            FunctionArg::Named { name, arg, .. } => (name.to_string(), arg),
+            FunctionArg::ExprNamed { name, arg, .. } => (name.to_string(), arg),
+            FunctionArg::Unnamed(_) => {
+                plain.push(argument.clone());
+                continue;
+            }
+        };
+        let FunctionArgExpr::Expr(Expr::Value(literal)) = value else { return Some(argument.to_string()) };
+        match (name.to_ascii_lowercase().as_str(), &literal.value) {
+            ("delim" | "delimiter" | "sep", Value::SingleQuotedString(_)) if is_csv => {
+                plain.push(FunctionArg::Unnamed(value.clone()));
+            }
+            ("header" | "auto_detect", Value::Boolean(true)) if is_csv => {}
+            _ => return Some(argument.to_string()),
+        }
+    }
+    *arguments = plain;
+    None
 }
 
 /// Returns the name of a table, if it has one.

@@ -7,8 +7,8 @@ use super::float32::compare_as_float32;
 use super::functions::{OneQuery, all_function_names, register_bounded};
 use super::memory_watch::MemoryWatch;
 use super::on_cluster::{SqlCluster, refuse_memory_tables, refuse_order_dependence, runs_on_cluster};
-use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult};
-use super::plan_check::{read_only, refuse_explained_writes, refuse_stored};
+use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult, at_output, failed};
+use super::plan_check::{read_only, refuse_explained_writes, refuse_list_lengths, refuse_stored};
 use super::roots::Roots;
 use super::scan::ScanMemory;
 use super::size::check_plan;
@@ -16,6 +16,7 @@ use super::statement::{AllowedStatement, CopyStatement, parse};
 use super::summary::summarize;
 use super::table_list::{TableSummary, table_list};
 use super::tables::Tables;
+use super::text_errors::{name_text_files, with_text_files};
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::DataFusionError;
 use datafusion::execution::context::SessionContext;
@@ -271,29 +272,34 @@ impl Session {
         let schema = stream.schema();
         let format = printer.format;
         let closed = printer.destination.closed();
+        let name = printer.destination.name().to_owned();
+        let named = |error: Error| at_output(error, &name);
         let output = Box::new(&mut printer.destination);
-        let writer = format.writer(&schema, output, self.writer_memory, printer.headers)?;
-        let rows = self.write_all(stream, writer, text, &|| closed.load(Ordering::Relaxed))?;
-        printer.destination.flush().map_err(|error| Error::io("the output", "write", error))?;
+        let writer = format.writer(&schema, output, self.writer_memory, printer.headers).map_err(named)?;
+        let is_closed = || closed.load(Ordering::Relaxed);
+        let rows = self.write_all(stream, writer, text, &is_closed).map_err(named)?;
+        printer.destination.flush().map_err(|error| named(failed(error)))?;
         Ok(rows)
     }
 
     fn copy(&self, copy: &CopyStatement, text: &str) -> Result<(u64, String)> {
         let location = self.tables.roots().resolve_to_write(&copy.target).map_err(as_failure)?;
         let mut destination = Destination::file(&location, copy.compression, self.replace)?;
+        let name = location.to_string();
+        let named = |error: Error| at_output(error, &name);
         let stream = self.start(&copy.query, text)?;
         let (schema, output) = (stream.schema(), Box::new(&mut destination));
         let writer: Box<dyn ResultWriter> = match (copy.format, copy.delimiter) {
             (ResultFormat::Csv | ResultFormat::Tsv, delimiter) => {
                 let default = if copy.format == ResultFormat::Csv { ',' } else { '\t' };
                 let rows = TextRows::delimited(delimiter.unwrap_or(default), copy.header);
-                Box::new(TextResult::new(&schema, output, rows)?)
+                Box::new(TextResult::new(&schema, output, rows).map_err(named)?)
             }
-            (format, _) => format.writer(&schema, output, self.writer_memory, true)?,
+            (format, _) => format.writer(&schema, output, self.writer_memory, true).map_err(named)?,
         };
-        let rows = self.write_all(stream, writer, text, &|| false)?;
+        let rows = self.write_all(stream, writer, text, &|| false).map_err(named)?;
         destination.commit()?;
-        Ok((rows, location.to_string()))
+        Ok((rows, name))
     }
 
     /// Computes statistics of each column of a query.
@@ -310,7 +316,12 @@ impl Session {
             let plan = context.state().statement_to_plan(query).await?;
             check_plan(&plan)?;
             read_only().verify_plan(&plan)?;
-            summarize(&context, compare_as_float32(plan)?).await
+            refuse_list_lengths(&plan)?;
+            let plan = compare_as_float32(plan)?;
+            match summarize(&context, plan.clone()).await {
+                Ok(stream) => Ok(stream),
+                Err(error) => Err(with_text_files(error, &context.state(), &plan).await),
+            }
         });
         stream.map(|stream| self.threads.stream(stream)).map_err(|error| self.user_error(&error, text))
     }
@@ -321,11 +332,16 @@ impl Session {
         let outcome = self.threads.run(async move {
             let plan = context.state().statement_to_plan(statement).await?;
             check_plan(&plan)?;
-            refuse_stored(&tables, &plan)?;
+            refuse_stored(&tables, &plan).await?;
+            refuse_list_lengths(&plan)?;
             if on_cluster {
                 refuse_memory_tables(&plan)?;
             }
-            context.execute_logical_plan(compare_as_float32(plan)?).await.map(drop)
+            let plan = compare_as_float32(plan)?;
+            match context.execute_logical_plan(plan.clone()).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(with_text_files(error, &context.state(), &plan).await),
+            }
         });
         outcome.map_err(|error| self.user_error(&error, text))?;
         Ok(0)
@@ -341,6 +357,7 @@ impl Session {
             // The statement was already checked. Its plan is checked as well, as a second line of defence.
             read_only().verify_plan(&plan)?;
             refuse_explained_writes(&plan)?;
+            refuse_list_lengths(&plan)?;
             let plan = compare_as_float32(plan)?;
             if let Some((state, cluster)) = cluster.as_deref()
                 && runs_on_cluster(&plan)?
@@ -350,7 +367,8 @@ impl Session {
                 return (cluster.run)(plan, state.config().clone()).await;
             }
             let plan = state.create_physical_plan(&plan).await?;
-            execute_stream(plan, context.task_ctx())
+            let stream = execute_stream(plan.clone(), context.task_ctx())?;
+            Ok(name_text_files(&plan, stream))
         });
         stream.map(|stream| self.threads.stream(stream)).map_err(|error| self.user_error(&error, text))
     }

@@ -2,7 +2,7 @@
 //! directories and URLs that SQL may access.
 
 use super::error::to_engine_error;
-use super::foreign::{ForeignFormat, open_foreign};
+use super::foreign::{ForeignFormat, open_foreign, refuse_other_delimiters};
 use super::functions::all_function_names;
 use super::on_cluster::LocationCheck;
 use super::open::{blocking, open_files, open_table, seems_to_be_table};
@@ -15,7 +15,7 @@ use datafusion::common::{Result as EngineResult, exec_err};
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,6 +96,19 @@ impl Tables {
         }
     }
 
+    /// Returns the location of the table on disk that a name has in the session or in the current directory, or `None` if
+    /// there is none or a statement created the table.
+    pub(crate) async fn stored_location(&self, name: &str) -> Option<Location> {
+        match self.find(name) {
+            Some((_, TableEntry::Stored(location))) => Some(location),
+            Some((_, TableEntry::Created(_))) => None,
+            None => match self.at_path(name).await {
+                Ok(Some(_)) => self.roots.resolve(name).ok(),
+                _ => None,
+            },
+        }
+    }
+
     /// Returns the location of a model or dataset that a function argument names, either as a table or by its path.
     pub(crate) fn location(&self, text: &str) -> Result<Location> {
         match self.location_of(text) {
@@ -105,11 +118,12 @@ impl Tables {
     }
 
     /// Opens the table at a path. If a format is given, files that planetree did not write are read in this format,
-    /// regardless of their names.
+    /// regardless of their names. `is_delimiter_given` says that the query has the delimiter of this format.
     pub(crate) async fn read(
         &self,
         path: &str,
         kind: Option<ForeignFormat>,
+        is_delimiter_given: bool,
     ) -> EngineResult<Arc<dyn TableProvider>> {
         let location = self.location(path);
         if let (Some(kind), Ok(location)) = (kind, &location)
@@ -119,9 +133,18 @@ impl Tables {
             if let Some(cluster) = &self.cluster {
                 cluster(location).map_err(to_engine_error)?;
             }
-            return open_foreign(&self.state, kind, std::slice::from_ref(location)).await;
+            let files = std::slice::from_ref(location);
+            if !is_delimiter_given {
+                blocking(|| refuse_other_delimiters(kind, files))?;
+            }
+            return open_foreign(&self.state, kind, files).await;
         }
         match self.at_path(path).await? {
+            Some(_) if is_delimiter_given => Err(to_engine_error(Error::place(
+                path,
+                "delim is for a single file, and this is not one",
+                "read each file with read_csv, and combine them with UNION ALL BY NAME",
+            ))),
             Some(table) => Ok(table),
             None => Err(to_engine_error(location.map_or_else(|error| error, |location| location.absent()))),
         }

@@ -22,8 +22,8 @@ pub(super) const PARQUET: SqlFunction = SqlFunction {
 
 pub(super) const CSV: SqlFunction = SqlFunction {
     name: "read_csv",
-    usage: "read_csv('path')",
-    help: "rows of comma-separated text with a header, regardless of the file name",
+    usage: "read_csv('path' [, delim = ';'])",
+    help: "rows of comma-separated text with a header, regardless of the file name, or with another delimiter",
     kind: FunctionKind::Table(|tables| {
         Arc::new(ReadFunction { tables, kind: Some(ForeignFormat::Delimited(b',')), name: "read_csv" })
     }),
@@ -54,11 +54,15 @@ struct ReadFunction {
 
 impl TableFunctionImpl for ReadFunction {
     fn call_with_args(&self, arguments: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let path = match arguments.exprs() {
-            [path] => string_literal(path),
+        let takes_delimiter = matches!(self.kind, Some(ForeignFormat::Delimited(_)));
+        let found = match arguments.exprs() {
+            [path] => string_literal(path).map(|path| (path, None)),
+            [path, delimiter] if takes_delimiter => {
+                string_literal(path).zip(string_literal(delimiter).map(Some))
+            }
             _ => None,
         };
-        let Some(path) = path else {
+        let Some((path, delimiter)) = found else {
             let usage = format!("write {}('path')", self.name);
             return Err(to_engine_error(Error::place(
                 self.name,
@@ -66,7 +70,25 @@ impl TableFunctionImpl for ReadFunction {
                 usage,
             )));
         };
+        let kind = match &delimiter {
+            Some(delimiter) => Some(ForeignFormat::Delimited(delimiter_byte(delimiter)?)),
+            None => self.kind,
+        };
+        let is_delimiter_given = delimiter.is_some();
         let handle = tokio::runtime::Handle::current();
-        tokio::task::block_in_place(|| handle.block_on(self.tables.read(&path, self.kind)))
+        tokio::task::block_in_place(|| handle.block_on(self.tables.read(&path, kind, is_delimiter_given)))
+    }
+}
+
+/// Returns the delimiter that a query writes as a text.
+fn delimiter_byte(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err(to_engine_error(Error::place(
+            "read_csv",
+            format_args!("the delimiter must be one ASCII character, not {text:?}"),
+            "write, for example, delim = ';' or, for tabs, delim = '\\t'",
+        ))),
     }
 }

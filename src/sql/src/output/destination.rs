@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Destination of query results: standard output or a file.
 pub struct Destination {
     target: OutputTarget,
+    /// The file, for error messages.
+    name: String,
     /// Whether the reader has closed the pipe, as in `| head`. This is not an error.
     is_closed: Arc<AtomicBool>,
     /// Whether the rows are printed on a terminal, where control characters are escaped.
@@ -38,6 +40,7 @@ impl Destination {
     pub fn stdout() -> Self {
         Destination {
             target: OutputTarget::Stdout(BufWriter::new(io::stdout())),
+            name: super::OUTPUT.to_owned(),
             is_closed: Arc::default(),
             is_terminal: io::stdout().is_terminal(),
         }
@@ -63,9 +66,15 @@ impl Destination {
         let output = TextOutput::create(location, compression, guard)?;
         Ok(Destination {
             target: OutputTarget::File(Box::new(output)),
+            name: location.to_string(),
             is_closed: Arc::default(),
             is_terminal: false,
         })
+    }
+
+    /// Returns the name of the output for error messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns whether the reader has closed the output.

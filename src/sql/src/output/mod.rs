@@ -146,16 +146,29 @@ pub trait ResultWriter {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
+/// Place of errors of the output whose name is not known where they occur.
+const OUTPUT: &str = "the output";
+
 /// Returns the error for a failed write.
-fn failed(error: io::Error) -> Error {
-    Error::io("the output", "write", error)
+pub(crate) fn failed(error: io::Error) -> Error {
+    Error::io(OUTPUT, "write", error)
+}
+
+/// Names the output in an error of writing to it. Other errors are returned as they are.
+pub(crate) fn at_output(error: Error, name: &str) -> Error {
+    match error {
+        Error::Place { place, problem, remedy, source } if place == OUTPUT => {
+            Error::Place { place: name.to_owned(), problem, remedy, source }
+        }
+        other => other,
+    }
 }
 
 /// Returns the error for a value that cannot be written as text.
 fn unwritable(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => failed(error),
-        other => Error::place("the output", other, "cast the column to another type"),
+        other => Error::place(OUTPUT, other, "cast the column to another type"),
     }
 }
 
@@ -163,4 +176,19 @@ fn unwritable(error: ArrowError) -> Error {
 fn formatters<'b>(batch: &'b RecordBatch, options: &'b FormatOptions<'b>) -> Result<Vec<ArrayFormatter<'b>>> {
     let columns = batch.columns().iter();
     columns.map(|column| ArrayFormatter::try_new(column, options).map_err(unwritable)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_writing_name_the_output() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let error = at_output(failed(full()), "out.csv");
+        assert!(error.to_string().starts_with("out.csv: cannot write: "), "{error}");
+        assert!(error.remedy().is_some_and(|remedy| remedy.starts_with("free some disk space")));
+        let other = at_output(Error::place("query", "failed", ""), "out.csv");
+        assert_eq!(other.to_string(), "query: failed");
+    }
 }

@@ -1,13 +1,13 @@
 //! Writes results as a plain Parquet file.
 
-use super::ResultWriter;
+use super::{OUTPUT, ResultWriter, failed};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use planetree_base::error::{Error, Result};
+use planetree_base::error::{Error, Result, copy_of};
 use std::io::Write;
 
 /// Writes a Parquet file.
@@ -34,11 +34,12 @@ impl<'a> ParquetWriter<'a> {
 }
 
 fn write_error(error: ParquetError) -> Error {
-    Error::place(
-        "the output",
-        format_args!("cannot write Parquet: {error}"),
-        "cast the column to another type",
-    )
+    if let ParquetError::External(cause) = &error
+        && let Some(cause) = cause.downcast_ref::<std::io::Error>()
+    {
+        return failed(copy_of(cause));
+    }
+    Error::place(OUTPUT, format_args!("cannot write Parquet: {error}"), "cast the column to another type")
 }
 
 impl ResultWriter for ParquetWriter<'_> {

@@ -106,6 +106,17 @@ pub(super) fn is_command(input: &str) -> bool {
     input.starts_with(['.', '\\']) || WORDS.iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
+/// Returns the command in the last line of an input of several lines, which ends an unfinished statement. The word `help`
+/// does not count, because it may be the name of a column.
+pub(super) fn last_command(input: &str) -> Option<&str> {
+    let (_, last) = input.trim_end().rsplit_once('\n')?;
+    let last = last.trim();
+    match ShellCommand::read(last)? {
+        Ok(command) if last.starts_with(['.', '\\']) || command.action == ShellAction::Quit => Some(last),
+        _ => None,
+    }
+}
+
 impl ShellCommand {
     /// Parses an input as a command. Returns `None` if it is SQL.
     pub(super) fn read(input: &str) -> Option<Result<ShellCommand>> {
@@ -247,6 +258,18 @@ mod tests {
         }
         assert!(ShellCommand::read("SELECT 1;").is_none() && ShellCommand::read("exit now").is_none());
         assert_eq!(ShellCommand::read("help;").unwrap().unwrap().action, ShellAction::Help);
+        for (input, command) in [
+            ("SELECT 1\nexit", Some("exit")),
+            ("SELECT 1\n  \\q \n", Some("\\q")),
+            ("SELECT 'open\nQUIT;", Some("QUIT;")),
+            ("SELECT 1\n.tables", Some(".tables")),
+            ("SELECT\nhelp", None),
+            ("SELECT 1 +\n.5", None),
+            ("exit\nSELECT 1", None),
+            ("exit", None),
+        ] {
+            assert_eq!(last_command(input), command, "{input}");
+        }
         let error = ShellCommand::read(".tabels").unwrap().unwrap_err();
         assert_eq!(error.remedy(), Some("did you mean .tables?"));
     }

@@ -151,11 +151,14 @@ impl Validator for ShellHelper {
 
 impl Helper for ShellHelper {}
 
-/// Checks whether an input can be run: it is empty, a command, or statements that end with a `;` outside of strings and
-/// comments.
+/// Checks whether an input can be run: it is empty, a command, statements that end with a `;` outside of strings and
+/// comments, or an unfinished statement with a command in a line of its own.
 pub(super) fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
-    if trimmed.is_empty() || super::commands::is_command(trimmed) {
+    if trimmed.is_empty()
+        || super::commands::is_command(trimmed)
+        || super::commands::last_command(trimmed).is_some()
+    {
         return true;
     }
     let mut letters = input.chars().peekable();
@@ -205,6 +208,8 @@ mod tests {
             "exit",
             "QUIT",
             "quit;",
+            "SELECT 1\nexit",
+            "SELECT 'open\n\\q",
         ] {
             assert!(is_complete(input), "{input:?}");
         }

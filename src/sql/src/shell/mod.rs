@@ -6,8 +6,8 @@ mod helper;
 
 use super::output::{Destination, ResultFormat};
 use super::session::{Printer, Session, StatementSummary};
-use commands::{ShellCommand, ShellFlow};
-use helper::ShellHelper;
+use commands::{ShellCommand, ShellFlow, last_command};
+use helper::{ShellHelper, is_complete};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::counted;
 use planetree_base::storage::{Access, interrupt};
@@ -82,10 +82,18 @@ impl Shell {
         self.printer.destination.commit()
     }
 
-    /// Runs one complete input: a command or statements. Errors are printed, and the shell continues.
+    /// Runs one complete input: a command or statements. A command after an unfinished statement is run without the
+    /// statement. Errors are printed, and the shell continues.
     fn run_input(&mut self, input: &str) -> ShellFlow {
         if input.is_empty() {
             return ShellFlow::Continue;
+        }
+        if let Some(command) = last_command(input) {
+            let statements = input.trim_end().strip_suffix(command).unwrap_or_default().trim();
+            if is_complete(statements) && self.run_input(statements) == ShellFlow::Quit {
+                return ShellFlow::Quit;
+            }
+            return self.run_input(command);
         }
         let outcome = match ShellCommand::read(input) {
             Some(command) => command.and_then(|command| self.run_command(command)),
