@@ -1,7 +1,9 @@
 //! Implements `planetree augment`.
 
 use super::columns::ColumnOptions;
-use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions, file_name, split_name};
+use super::options::{
+    DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions, file_name, parse_whole, split_name,
+};
 use super::tables::InputData;
 use clap::{Args, ValueEnum};
 use planetree_base::error::Result;
@@ -42,7 +44,7 @@ pub(crate) struct AugmentArguments {
     documents: Option<f64>,
 
     /// Random seed of --documents
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// Dataset to write: a directory or a URL

@@ -111,16 +111,19 @@ fn compute_costs(arguments: &CostArguments, input: &mut InputData<'_>, quiet: bo
     check_is_not_read(&output, "--output", &read)?;
     TableWriter::check(&output, TableKind::Costs)?; // fails before the work, not after it
     let reader = DatasetReader::open(&input.dataset(&arguments.data)?)?;
+    tracing::info!("data: {}, {}", arguments.data, counted(reader.manifest().rows, "row", "rows"));
     let pool = arguments.threads.pool()?;
     let (mut curves, mut trained_here) = (Vec::new(), false);
     for (name, file) in names {
         let file = store.locate(file)?;
         let model = Model::read(&file)?;
+        tracing::info!("model: {file}, {}", model.size_text());
         let named = (name, model_fingerprint(&file)?, &model);
         curves.push(pool.install(|| cost_curves(&reader, named, &table, &request))?);
         trained_here |= is_training_data(&model, &reader)?;
     }
     write_points(&curves, &request, &reader.fingerprint()?.to_string(), &output)?;
+    tracing::info!("wrote {output}");
     arguments.json.print(|| text(&curves, &request), || json_of(&curves, &request))?;
     if !quiet {
         if trained_here {

@@ -6,6 +6,7 @@ use super::verify_export::report_text;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_base::storage::Location;
 use planetree_data::catalog::refuse_planetree_files;
 use planetree_data::dataset::DatasetReader;
@@ -128,6 +129,7 @@ pub(crate) fn run(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     let data = store.locate_optional(arguments.data.as_ref())?;
     let data = data.map(|data| DatasetReader::open(&data)).transpose()?;
     let model = Model::read(&location).map_err(|error| with_import_remedy(error, &location))?;
+    tracing::info!("model: {location}, {}", model.size_text());
     let prepared = arguments.target.prepare(model, store)?;
     let name = arguments.name.clone().unwrap_or_else(|| stem(&output));
     let request = ExportRequest { kind: arguments.kind.clone(), opset: arguments.opset, name: name.clone() };
@@ -153,6 +155,7 @@ pub(crate) fn run(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     }
     file.write_all(&exported.bytes).map_err(|error| Error::io(&output, "write", error))?;
     file.commit()?;
+    tracing::info!("wrote {output}, {}", counted(exported.bytes.len() as u64, "byte", "bytes"));
     if !quiet {
         let size = prepared.model.size_text();
         if prepared.shift > 0.0 {

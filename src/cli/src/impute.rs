@@ -5,7 +5,7 @@ use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{counted, shown_count};
 use planetree_base::storage::Location;
-use planetree_data::dataset::DatasetReader;
+use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_run::impute::{
     FilledFeature, ImputeRequest, ImputeStep, Imputed, forest_parameters, impute, write_filled,
@@ -95,6 +95,16 @@ pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
         tolerance: arguments.tolerance,
         plan: &plan,
     };
+    request.check()?; // before the sweeps, which may take long
+    for reader in std::iter::once(&reader).chain(&train) {
+        let Manifest { rows, queries, .. } = reader.manifest();
+        tracing::info!(
+            "data: {}, {}, {}",
+            reader.location(),
+            counted(*rows, "row", "rows"),
+            counted(*queries, "query", "queries")
+        );
+    }
     let mut progress = |step: &ImputeStep<'_>| {
         let ImputeStep { sweep, feature, filled, features, change } = step;
         if quiet {
@@ -116,8 +126,10 @@ pub(crate) fn run(arguments: &ImputeArguments, quiet: bool) -> Result<()> {
     };
     let pool = arguments.threads.pool()?;
     let imputed = pool.install(|| impute(&reader, train.as_ref(), &request, &mut progress))?;
+    tracing::info!("wrote {output}");
     if let Some(filled) = &filled {
         write_filled(&imputed, filled)?;
+        tracing::info!("wrote {filled}");
     }
     if !quiet {
         imputed.warnings.iter().for_each(|warning| super::message(format_args!("warning: {warning}")));

@@ -9,6 +9,7 @@ use planetree_base::threads::thread_pool;
 use planetree_train::config::{self, Choice, TrainingPlan};
 use rayon::ThreadPool;
 use std::num::{NonZeroU64, NonZeroUsize};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Access to object stores.
@@ -95,8 +96,16 @@ fn parse_deadline(text: &str) -> Result<Duration, String> {
 pub(crate) fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<usize>() {
         Ok(count) => NonZeroUsize::new(count).ok_or_else(|| "must be at least 1".to_owned()),
+        Err(_) if text.strip_prefix('-').is_some_and(|number| number.parse::<u64>().is_ok()) => {
+            Err("must be at least 1".to_owned())
+        }
         Err(_) => Err("expected a whole number, such as 4".to_owned()),
     }
+}
+
+/// Parses a whole number that may be 0, such as a seed.
+pub(crate) fn parse_whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse::<T>().map_err(|_| "expected a whole number, 0 or greater".to_owned())
 }
 
 /// Parses a number of repetitions, of which there must be one at least.
@@ -227,6 +236,11 @@ impl ParameterOptions {
         self.preset.is_some() || self.config.is_some() || self.set.iter().any(is_choice)
     }
 
+    /// Returns the names of the parameters that are set one by one.
+    pub(crate) fn set_names(&self) -> impl Iterator<Item = &str> {
+        self.set.iter().map(|setting| setting.split('=').next().unwrap_or_default().trim())
+    }
+
     /// Loads and checks the parameters. `choices` override all other sources.
     pub(crate) fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<TrainingPlan> {
         let file = store.locate_optional(self.config.as_ref())?;
@@ -259,6 +273,14 @@ mod tests {
         for text in ["", "0", "-1s", "5 parsecs", "1e99h"] {
             assert!(parse_deadline(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn negative_numbers_are_answered_with_the_range() {
+        assert_eq!(parse_count("-2"), Err("must be at least 1".to_owned()));
+        assert_eq!(parse_count("-x"), Err("expected a whole number, such as 4".to_owned()));
+        assert_eq!(parse_whole::<u64>("0"), Ok(0));
+        assert_eq!(parse_whole::<u64>("-1"), Err("expected a whole number, 0 or greater".to_owned()));
     }
 
     #[test]

@@ -93,7 +93,12 @@ pub(crate) fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Re
         within_run: as_step,
         threads: arguments.threads.requested(),
     };
+    for run in &request.runs {
+        tracing::info!("reading {}", run.location);
+    }
+    tracing::info!("metric: {}", request.metric);
     let written = write_report(&request, &output)?;
+    tracing::info!("wrote {output}");
     if !quiet {
         written.notes.iter().for_each(|note| super::message(format_args!("note: {note}")));
         super::message(format_args!(

@@ -1,5 +1,6 @@
 //! Implements `planetree sample`.
 
+use super::options::parse_whole;
 use super::progress::ByteProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
@@ -21,11 +22,11 @@ pub(crate) struct SampleArguments {
     shape: ShapeArgument,
 
     /// Total number of rows: three fifths in train.txt, one fifth each in vali.txt and test.txt
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..))]
+    #[arg(long, value_name = "N", value_parser = parse_rows)]
     rows: u64,
 
     /// Random seed
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// Local directory to write to; files of an earlier sample are replaced
@@ -50,6 +51,14 @@ impl From<ShapeArgument> for SampleShape {
             ShapeArgument::Mslr => SampleShape::Mslr,
             ShapeArgument::Yahoo => SampleShape::Yahoo,
         }
+    }
+}
+
+/// Parses the number of rows, of which each file must have one.
+fn parse_rows(text: &str) -> std::result::Result<u64, String> {
+    match text.parse::<u64>() {
+        Ok(rows) if rows >= 5 => Ok(rows),
+        _ => Err("expected a whole number of at least 5, so that each file has a row".to_owned()),
     }
 }
 

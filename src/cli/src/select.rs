@@ -1,6 +1,6 @@
 //! Implements `planetree select`.
 
-use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{DatasetOutputOptions, JsonOptions, StoreOptions, ThreadOptions, parse_whole};
 use super::progress::CountProgress;
 use clap::Args;
 use planetree_base::error::Result;
@@ -49,7 +49,7 @@ pub(crate) struct SelectArguments {
     set: Vec<String>,
 
     /// Random seed of the folds
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// Directory for the datasets and the table: a path or a URL

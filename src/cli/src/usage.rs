@@ -56,7 +56,7 @@ pub(crate) fn with_tip(mut error: clap::Error, arguments: &[OsString], program: 
             tip_for_option(&name, &words, command)
         }
         None if written.starts_with('-') => None,
-        None => tip_for_file(written, &words, command),
+        None => tip_for_setting(written, &words, command).or_else(|| tip_for_file(written, &words, command)),
     };
     let Some(tip) = tip else {
         // The parser suggests to pass the option as a value, which is never meant.
@@ -91,7 +91,20 @@ fn quoted(word: &str) -> String {
 }
 
 /// Options of other commands: the command without it, the option and what to do.
-const ELSEWHERE: [(&str, &str, &str); 2] = [
+const ELSEWHERE: [(&str, &str, &str); 5] = [
+    (
+        "evaluate",
+        "model",
+        "evaluate reads predictions: score the data first with planetree predict --model FILE --data DATASET --output \
+         PREDICTIONS, then planetree evaluate PREDICTIONS",
+    ),
+    (
+        "compare",
+        "model",
+        "compare reads predictions or metrics: score the data first with planetree predict --model FILE --data DATASET \
+         --output PREDICTIONS",
+    ),
+    ("run", "json", "run prints no JSON; the record of a run is run.json in its directory"),
     (
         "compare",
         "scores",
@@ -139,8 +152,29 @@ fn tip_for_option(name: &str, words: &[&str], command: &Command) -> Option<Strin
     if command.get_name() != "run" || is_similar {
         return None;
     }
-    let (name, value) = (name.replace('-', "_"), quoted(value.unwrap_or("VALUE")));
+    let (name, value) = (name.replace('-', "_"), quoted(value?));
     Some(format!("parameters of the pipeline are set with '--set {name}={value}'"))
+}
+
+/// A setting such as `num_trees=3` without an option of its own, or an option without dashes, such as `data=train`.
+fn tip_for_setting(written: &str, words: &[&str], command: &Command) -> Option<String> {
+    let (name, value) = written.split_once('=')?;
+    let long = name.replace('_', "-");
+    if command.get_arguments().any(|option| option.get_long() == Some(long.as_str())) {
+        return Some(format!("options begin with two dashes: '--{long} {}'", quoted(value)));
+    }
+    if !command.get_arguments().any(|option| option.get_long() == Some("set")) {
+        return None;
+    }
+    let setting = quoted(written);
+    if is_given("set", words) {
+        return Some(format!("each setting has an option of its own: '--set {setting}'"));
+    }
+    match command.get_name() {
+        "run" => Some(format!("parameters of the pipeline are set with '--set {setting}'")),
+        _ if config::is_parameter(name) => Some(format!("parameters are set with '--set {setting}'")),
+        _ => None,
+    }
 }
 
 /// A file in place of the option that names it: the data or, if they are given, the model.
@@ -153,9 +187,37 @@ fn tip_for_file(written: &str, words: &[&str], command: &Command) -> Option<Stri
         option
             .is_some_and(|option| !is_given(name, words) || matches!(option.get_action(), ArgAction::Append))
     };
+    let takes_output = matches!(command.get_name(), "export" | "import");
+    if takes_output && !is_given("output", words) && !words.iter().any(|word| word.starts_with("-o")) {
+        return Some(format!("the output is named with '--output {}'", quoted(written)));
+    }
+    if READ_A_MODEL.contains(&command.get_name()) && !is_given("model", words) && !is_given("data", words) {
+        let place = words.iter().position(|word| *word == written)?;
+        let next = words.get(place + 1).filter(|next| !next.starts_with('-'));
+        return Some(match next {
+            Some(next) => {
+                let (model, data) = if is_data(written) { (*next, written) } else { (written, *next) };
+                let name = command.get_name();
+                format!("write planetree {name} --model {} --data {}", quoted(model), quoted(data))
+            }
+            None if is_data(written) => {
+                format!("datasets and tables are named with '--data {}'", quoted(written))
+            }
+            None => format!("a model is named with '--model {}'", quoted(written)),
+        });
+    }
     let named = [("data", "datasets and tables are"), ("model", "a model is")];
     let (name, are) = named.into_iter().find(|named| is_open(named.0))?;
     Some(format!("{are} named with '--{name} {}'", quoted(written)))
+}
+
+/// Commands that read a model and data, both named by options.
+const READ_A_MODEL: [&str; 3] = ["predict", "augment", "cost"];
+
+/// Returns whether a path is more likely a dataset or a table than a model.
+fn is_data(path: &str) -> bool {
+    const TEXTS: [&str; 8] = [".csv", ".tsv", ".txt", ".json", ".ndjson", ".gz", ".zst", ".letor"];
+    Path::new(path).is_dir() || TEXTS.iter().any(|extension| path.ends_with(extension))
 }
 
 #[cfg(test)]
@@ -192,6 +254,20 @@ mod tests {
             ("planetree predict m.parquet --data te", "a model is named with '--model m.parquet'"),
             ("planetree predict te.csv --model m", "datasets and tables are named with '--data te.csv'"),
             ("planetree sql --run runs/a", "it needs no option: planetree sql runs/a"),
+            ("planetree predict m.parquet test", "write planetree predict --model m.parquet --data test"),
+            ("planetree predict te.csv m.parquet", "write planetree predict --model m.parquet --data te.csv"),
+            ("planetree predict m.parquet --output p", "a model is named with '--model m.parquet'"),
+            ("planetree augment te.csv -o d", "datasets and tables are named with '--data te.csv'"),
+            ("planetree export m.parquet m.onnx", "the output is named with '--output m.onnx'"),
+            ("planetree import m.txt m.parquet", "the output is named with '--output m.parquet'"),
+            ("planetree train data=d num_trees=3", "options begin with two dashes: '--data d'"),
+            ("planetree train --model m num_trees=3", "parameters are set with '--set num_trees=3'"),
+            ("planetree train --data d --set a=1 b=2", "each setting has an option of its own: '--set b=2'"),
+            ("planetree run quickstart trees=5", "parameters of the pipeline are set with '--set trees=5'"),
+            (
+                "planetree run --list --json",
+                "run prints no JSON; the record of a run is run.json in its directory",
+            ),
         ] {
             assert_eq!(tip(line).as_deref(), Some(expected), "{line}");
         }

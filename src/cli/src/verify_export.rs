@@ -6,7 +6,7 @@ use super::options::StoreOptions;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
-use planetree_base::size::shown_count;
+use planetree_base::size::{counted, shown_count};
 use planetree_data::dataset::DatasetReader;
 use planetree_model::exchange::{ModelFormat, VerifyReport};
 use planetree_model::model::Model;
@@ -60,8 +60,10 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<()> {
     let data = data.map(|data| DatasetReader::open(&data)).transpose()?;
     let location = store.locate(&arguments.model)?;
     let model = Model::read(&location).map_err(|error| with_import_remedy(error, &location))?;
+    tracing::info!("model: {location}, {}", model.size_text());
     let prepared = arguments.target.prepare(model, store)?;
     let bytes = file.read_all()?.ok_or_else(|| file.absent())?;
+    tracing::info!("export: {file}, {}, as {}", counted(bytes.len() as u64, "byte", "bytes"), format.name);
     let report = format.verify(&prepared, &bytes, &file, data.as_ref())?;
     let text = match arguments.json {
         true => {

@@ -4,7 +4,9 @@ mod json;
 mod text;
 
 use super::columns::ColumnOptions;
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, check_is_not_read, file_name, split_name};
+use super::options::{
+    JsonOptions, StoreOptions, ThreadOptions, check_is_not_read, file_name, parse_whole, split_name,
+};
 use super::tables::InputData;
 use clap::Args;
 use planetree_base::error::{Error, Result};
@@ -70,7 +72,7 @@ pub(crate) struct BlendArguments {
     label_map: Option<String>,
 
     /// Random seed of the significance test
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// File or URL to write the model to; with --predictions, the predictions: .parquet (or none), .csv, .tsv, .json,
@@ -117,17 +119,28 @@ fn blend_inputs(arguments: &BlendArguments, data: &mut InputData<'_>, quiet: boo
     let is_model = arguments.predictions.is_empty();
     let inputs = arguments.inputs()?;
     let request = arguments.request(inputs.len())?;
+    arguments.check_metric(&request)?;
     let output = arguments.store.locate(&arguments.output)?;
     check_is_not_read(&output, "--output", inputs.iter().map(|input| &input.location))?;
     let kind = if is_model { TableKind::Model } else { TableKind::Predictions };
     TableWriter::check(&output, kind)?;
     let dataset = arguments.data.as_ref().map(|path| data.dataset(path)).transpose()?;
+    for input in &inputs {
+        tracing::info!("input: {} = {}", input.name, input.location);
+    }
+    if let Some(data) = &arguments.data {
+        tracing::info!("data: {data}");
+    }
     let blend = || match is_model {
         true => blend_to_model(&inputs, &request, dataset.as_ref(), &output),
         false => blend_to_predictions(&inputs, &request, &output),
     };
     let outcome = arguments.threads.pool()?.install(blend)?;
-    let notes = notes(&request, &outcome);
+    tracing::info!("wrote {output}");
+    let mut notes = notes(&request, &outcome);
+    if let (Some(metric), None) = (&arguments.metric, &outcome.quality) {
+        notes.push(format!("{metric} was not measured: no table has labels"));
+    }
     if !quiet {
         notes.iter().for_each(|note| super::message(format_args!("note: {note}")));
     }
@@ -212,6 +225,20 @@ fn notes(request: &BlendRequest, outcome: &BlendOutcome) -> Vec<String> {
 }
 
 impl BlendArguments {
+    /// Fails if a metric is given, but there are no data to measure it on.
+    fn check_metric(&self, request: &BlendRequest) -> Result<()> {
+        let is_measured = self.data.is_some() || !self.predictions.is_empty();
+        let needs_data = matches!(request.weights, WeightMethod::LeastSquares | WeightMethod::Ascent(_));
+        match &self.metric {
+            // The other error names the weights, which need data in any case.
+            Some(metric) if !is_measured && !needs_data => Err(Error::usage(
+                format_args!("--metric {metric}: nothing is measured without data"),
+                "pass --data DATASET, or remove --metric",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn inputs(&self) -> Result<Vec<BlendInput>> {
         let files = if self.predictions.is_empty() { &self.models } else { &self.predictions };
         if files.len() < 2 {

@@ -5,9 +5,10 @@ mod table;
 mod text;
 
 use super::baselines::BaselineOptions;
-use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_repetitions, split_name};
-use clap::{Args, ValueEnum};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_repetitions, parse_whole, split_name};
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::compare::{
     AlignedSystems, Alternative, ComparedFile, ComparisonOptions, Moments, PairComparison, ReadSystems,
@@ -33,14 +34,8 @@ use std::num::NonZeroU64;
   planetree compare lambdamart.parquet --data test --feature bm25=f110
   planetree compare s3://runs/monday/m.parquet s3://runs/tuesday/m.parquet --output moved.parquet")]
 pub(crate) struct CompareArguments {
-    /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
-    /// systems
-    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["run", "feature", "random"])]
-    files: Vec<String>,
-
-    /// Run file of trec_eval, judged by --qrels; may be repeated
-    #[arg(long, value_name = "[NAME=]FILE", requires = "qrels")]
-    run: Vec<String>,
+    #[command(flatten)]
+    rankings: RankingOptions,
 
     /// Judgments in the format of trec_eval, used instead of the labels of rankings; metrics tables keep their values
     #[arg(long, value_name = "FILE")]
@@ -75,11 +70,11 @@ pub(crate) struct CompareArguments {
     alternative: AlternativeArgument,
 
     /// Significance level: the accepted probability of reporting a difference that does not exist
-    #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = parse_share)]
+    #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = parse_alpha)]
     alpha: f64,
 
     /// Confidence level of the interval around the mean difference
-    #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_level)]
     level: f64,
 
     /// Number of random sign assignments in the randomisation test; if at most 20 queries differ, all assignments are
@@ -92,11 +87,11 @@ pub(crate) struct CompareArguments {
     bootstrap: NonZeroU64,
 
     /// Random seed of the bootstrap, the randomisation test and --random
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// Number of queries to show in each list of largest changes (improved, worsened)
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = parse_whole::<usize>)]
     top: usize,
 
     /// Fail with exit code 3 if a later file is significantly worse than the first one, by the deciding test; not with
@@ -121,6 +116,62 @@ pub(crate) struct CompareArguments {
 
     #[command(flatten)]
     store: StoreOptions,
+}
+
+/// The rankings to compare, as the parser knows them: each option by itself.
+#[derive(Debug, Args)]
+struct RankingArguments {
+    /// Per-query metrics in Parquet, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with
+    /// several systems
+    #[arg(value_name = "[NAME=]FILE", required_unless_present_any = ["run", "feature", "random"])]
+    files: Vec<String>,
+
+    /// Run file of trec_eval, judged by --qrels; may be repeated
+    #[arg(long, value_name = "[NAME=]FILE", requires = "qrels")]
+    run: Vec<String>,
+}
+
+/// A ranking to compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RankingOption {
+    /// `[NAME=]FILE`
+    text: String,
+    is_run: bool,
+}
+
+/// The rankings to compare, in the order of the command line: files and runs may be mixed, and a difference is that of
+/// the later one from the earlier one.
+#[derive(Debug)]
+struct RankingOptions {
+    in_order: Vec<RankingOption>,
+}
+
+impl FromArgMatches for RankingOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let RankingArguments { files, run } = RankingArguments::from_arg_matches(matches)?;
+        let mut placed = Vec::new();
+        for (id, texts, is_run) in [("files", files, false), ("run", run, true)] {
+            let places = matches.indices_of(id).into_iter().flatten();
+            placed.extend(places.zip(texts).map(|(place, text)| (place, RankingOption { text, is_run })));
+        }
+        placed.sort_by_key(|(place, _)| *place);
+        Ok(RankingOptions { in_order: placed.into_iter().map(|(_, ranking)| ranking).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = RankingOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for RankingOptions {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        RankingArguments::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        RankingArguments::augment_args_for_update(command)
+    }
 }
 
 /// Format of the result.
@@ -180,10 +231,18 @@ impl From<AlternativeArgument> for Alternative {
     }
 }
 
-fn parse_share(text: &str) -> std::result::Result<f64, String> {
+fn parse_alpha(text: &str) -> std::result::Result<f64, String> {
+    parse_share(text, "0.05")
+}
+
+fn parse_level(text: &str) -> std::result::Result<f64, String> {
+    parse_share(text, "0.95")
+}
+
+fn parse_share(text: &str, example: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
-        _ => Err("expected a number between 0 and 1, such as 0.05".to_owned()),
+        _ => Err(format!("expected a number between 0 and 1, such as {example}")),
     }
 }
 
@@ -212,6 +271,7 @@ pub(crate) fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
         let ComparedRankings { read, aligned, pairs, .. } = first;
         let metadata = [read.metric.as_str(), &read.convention.to_string()];
         write_differences(output, &read.systems, aligned, pairs, metadata)?;
+        tracing::info!("wrote {output}");
     }
     if !quiet {
         for warning in &first.read.warnings {
@@ -374,24 +434,33 @@ fn comparison(arguments: &CompareArguments, metric: &str) -> Result<ComparedRank
         label_map: arguments.label_map.as_deref().map(str::parse).transpose()?,
         judgments: qrels.map(Judgments::Qrels),
     };
-    let file = |text: &String, is_run: bool| {
-        let (name, path) = split_name(text);
-        let location = arguments.store.locate(path)?;
-        Ok(ComparedFile { name: name.map(str::to_owned), is_run, ..ComparedFile::new(location) })
-    };
     let mut sources = arguments.baselines()?;
-    for text in &arguments.files {
-        sources.push(file(text, false)?);
+    for ranking in &arguments.rankings.in_order {
+        let (name, path) = split_name(&ranking.text);
+        let location = arguments.store.locate(path)?;
+        sources.push(ComparedFile {
+            name: name.map(str::to_owned),
+            is_run: ranking.is_run,
+            ..ComparedFile::new(location)
+        });
     }
-    for text in &arguments.run {
-        sources.push(file(text, true)?);
+    for source in &sources {
+        tracing::info!("reading {}", source.location);
     }
-    let read = read_systems(&sources, metric, &rules, arguments.threads.requested())?;
+    let read = read_systems(&sources, metric, &rules, arguments.threads.requested())
+        .map_err(with_remedy_for_metrics)?;
     if read.systems.len() < 2 {
         return Err(Error::usage("only one system to compare", "pass a second file"));
     }
     arguments.check_gate(&read)?;
     let aligned = AlignedSystems::of(&read.systems)?;
+    tracing::info!(
+        "comparing {} by {}, convention {}",
+        counted(read.systems.len() as u64, "system", "systems"),
+        read.metric,
+        read.convention
+    );
+    tracing::info!("{}", counted(aligned.queries.len() as u64, "query", "queries"));
     let options = ComparisonOptions {
         higher_is_better: read.higher_is_better,
         test: arguments.test.into(),
@@ -407,6 +476,18 @@ fn comparison(arguments: &CompareArguments, metric: &str) -> Result<ComparedRank
     let means = aligned.values.iter().map(|values| Moments::of(values).mean).collect();
     let notes = notes(&aligned, &pairs);
     Ok(ComparedRankings { read, aligned, options, means, pairs, notes })
+}
+
+/// Adds to the remedy of an error about a text file without scores that metrics are read from Parquet only.
+fn with_remedy_for_metrics(error: Error) -> Error {
+    if !error.to_string().ends_with("not predictions: no column score") {
+        return error;
+    }
+    error.map_remedy(|remedy| {
+        format!(
+            "{remedy}; per-query metrics are compared from Parquet: write them with planetree evaluate FILE --output METRICS.parquet"
+        )
+    })
 }
 
 /// Returns notes on the validity of the comparison.
@@ -437,5 +518,28 @@ fn test_name(test: SignificanceTest) -> &'static str {
         SignificanceTest::Randomisation => "randomisation",
         SignificanceTest::T => "t",
         SignificanceTest::Wilcoxon => "wilcoxon",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_runs_stay_in_the_order_of_the_command_line() {
+        for (line, expected) in [
+            ("--run a.run b.parquet", "a.run* b.parquet"),
+            ("b.parquet --run a.run", "b.parquet a.run*"),
+            ("x --run=y --metric map z --run w v", "x y* z w* v"),
+        ] {
+            let line = format!("planetree compare --qrels q {line}");
+            let matches = crate::command_line().try_get_matches_from(line.split(' ')).unwrap();
+            let (_, of_compare) = matches.subcommand().unwrap();
+            let rankings = CompareArguments::from_arg_matches(of_compare).unwrap().rankings.in_order;
+            let mark = |run: bool| if run { "*" } else { "" };
+            let shown: Vec<String> =
+                rankings.iter().map(|each| format!("{}{}", each.text, mark(each.is_run))).collect();
+            assert_eq!(shown.join(" "), expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ mod report;
 
 use super::baselines::BaselineOptions;
 use super::columns::{ColumnOptions, UnlabelledOptions};
-use super::options::{JsonOptions, ParameterOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, ParameterOptions, StoreOptions, ThreadOptions, parse_whole};
 use super::progress::is_live;
 use super::tables::InputData;
 use super::train::TrainingProgress;
@@ -17,7 +17,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_run::cv::{
     CrossValidation, CvRequest, FoldResources, SearchSpace, Trial, ValidationPart, check_trials, search,
 };
-use planetree_train::config::TrainingPlan;
+use planetree_train::config::{TrainingPlan, kind_of};
 use planetree_train::{LogEntry, Observer};
 use std::path::PathBuf;
 
@@ -54,11 +54,11 @@ pub(crate) struct CvArguments {
     unlabelled: UnlabelledOptions,
 
     /// Number of folds; a single dataset is split into as many parts [default: 5]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = parse_folds)]
     folds: Option<usize>,
 
     /// Random seed for assigning queries to parts
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_whole::<u64>)]
     fold_seed: u64,
 
     /// Use no validation part: train on all parts but the test part, and keep all trees
@@ -122,6 +122,11 @@ pub(crate) struct CvArguments {
     store: StoreOptions,
 }
 
+/// Parses the number of folds. How many are needed depends on the other options.
+fn parse_folds(text: &str) -> std::result::Result<usize, String> {
+    text.parse().map_err(|_| "expected a whole number, such as 5".to_owned())
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
     InputData::new(&arguments.columns, &arguments.store, &arguments.threads, quiet)
@@ -140,6 +145,9 @@ fn cross_validate(arguments: &CvArguments, input: &mut InputData<'_>, quiet: boo
         .as_ref()
         .map(|text| SearchSpace::read(&arguments.store.locate(text)?))
         .transpose()?;
+    if let Some(space) = &space {
+        arguments.check_searched(space)?;
+    }
     let trials = space.as_ref().map(|space| check_trials(space, &|trial| load(Some(trial)))).transpose()?;
     let plan = match trials.as_ref().and_then(|trials| trials.first()) {
         Some(first) => first.plan.clone(),
@@ -179,6 +187,20 @@ fn cross_validate(arguments: &CvArguments, input: &mut InputData<'_>, quiet: boo
 }
 
 impl CvArguments {
+    /// Fails if a parameter is both set and searched: its value would be ignored.
+    fn check_searched(&self, space: &SearchSpace) -> Result<()> {
+        for written in self.parameters.set_names() {
+            let Ok((name, _)) = kind_of(written, "--set") else { continue }; // reported when parameters are loaded
+            if space.keys().iter().any(|key| key.name == name) {
+                return Err(Error::usage(
+                    format_args!("--set {written}: the search varies {name}, too"),
+                    "remove it from --set, or from the search file",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns what to cross-validate. Its data are as given: tables are not converted yet.
     fn request(&self, plan: &TrainingPlan) -> Result<CvRequest> {
         let output = self.store.locate(&self.output)?;

@@ -9,9 +9,10 @@ mod likeness;
 mod metrics;
 mod model;
 mod model_costs;
+mod other_files;
 mod permutation;
 mod predictions;
-mod rounds;
+pub(crate) mod rounds;
 mod run_directory;
 mod steps;
 mod strength;
@@ -19,7 +20,7 @@ mod tree;
 mod trials;
 mod weights;
 
-use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, parse_whole};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -55,15 +56,15 @@ pub(crate) struct DescribeArguments {
     json: JsonOptions,
 
     /// Number of features of a model to show, most important first [default: 20; with --json, all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>)]
     top: Option<usize>,
 
     /// Show one tree of a model, by its number from 0
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_whole::<usize>)]
     tree: Option<usize>,
 
     /// Part of the model that the tree belongs to, by its number from 0
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "tree")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "tree", value_parser = parse_whole::<usize>)]
     part: usize,
 
     /// Compute a model's permutation importance on a labelled dataset: the loss in quality when the values of one
@@ -97,11 +98,13 @@ pub(crate) fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
     if !is_file {
         arguments.check_dataset(&location)?;
         let reader = DatasetReader::open(&location)?;
+        tracing::info!("reading {location}: a dataset");
         arguments.refuse_model_options("a dataset")?;
         return dataset::run(&reader, &location, &arguments.json, &arguments.threads.pool()?, quiet);
     }
-    let table =
-        TableReader::open_any(&location).map_err(|error| arguments.of_other_file(error, &location))?;
+    let table = TableReader::open_any(&location)
+        .map_err(|error| other_files::with_remedy(error, &location, &arguments.path))?;
+    tracing::info!("reading {location}: {}", table.kind().noun());
     if table.kind() != TableKind::Model {
         arguments.refuse_model_options(table.kind().noun())?;
     }
@@ -160,27 +163,6 @@ impl DescribeArguments {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Says how to look at a file that planetree did not write.
-    fn of_other_file(&self, error: Error, location: &Location) -> Error {
-        /// The extensions by which SQL knows the formats of text files.
-        const OF_SQL: [&str; 6] = [".csv", ".tsv", ".tab", ".json", ".ndjson", ".jsonl"];
-        if !matches!(TableReader::kind_of(location), Ok(None)) {
-            return error;
-        }
-        let (path, name) = (&self.path, location.name().to_ascii_lowercase());
-        let is_text = error.to_string().ends_with("it is not a Parquet file");
-        let is_unknown = is_text && !OF_SQL.iter().any(|extension| name.ends_with(extension));
-        let otherwise = if is_unknown {
-            format!(
-                "convert LETOR text first: planetree convert {path} --output DATASET; CSV in a file of any name is described by \
-                 planetree sql -c \"SUMMARIZE SELECT * FROM read_csv('{path}')\""
-            )
-        } else {
-            format!("planetree sql -c \"SUMMARIZE '{path}'\" describes tables in CSV, JSON and Parquet")
-        };
-        error.map_remedy(|remedy| format!("{remedy}; {otherwise}"))
     }
 
     fn refuse_model_options(&self, noun: &str) -> Result<()> {

@@ -5,7 +5,7 @@ use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_data::table::{TableReader, float_column, split_column, string_column};
 use planetree_metric::Convention;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One metric of one split, with its best and last round.
@@ -26,6 +26,41 @@ impl MetricHistory {
     }
 }
 
+/// The metrics of a training log, each with its best and last round.
+#[derive(Default)]
+pub(crate) struct MetricHistories {
+    all: Vec<MetricHistory>,
+}
+
+impl MetricHistories {
+    /// Adds a value of a metric on a split.
+    pub(crate) fn add(&mut self, split: &str, metric: &str, round: u64, value: f64) {
+        let known = self.all.iter_mut().find(|history| history.split == split && history.metric == metric);
+        match known {
+            Some(history) => history.add(round, value),
+            None => self.all.push(MetricHistory {
+                split: split.to_owned(),
+                metric: metric.to_owned(),
+                best: (round, value),
+                last: (round, value),
+            }),
+        }
+    }
+
+    /// Returns an object for each metric of each split.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let of_history = |MetricHistory { split, metric, best, last }: &MetricHistory| {
+            json!({
+                "split": split,
+                "metric": metric,
+                "best": { "round": best.0, "value": best.1 },
+                "last": { "round": last.0, "value": last.1 },
+            })
+        };
+        self.all.iter().map(of_history).collect()
+    }
+}
+
 /// Returns whether lower values are better, as for errors and losses. Higher values are better for ranking metrics.
 fn lower_is_better(metric: &str) -> bool {
     let name = metric.split('@').next().unwrap_or_default();
@@ -34,7 +69,7 @@ fn lower_is_better(metric: &str) -> bool {
 
 /// Describes a training log.
 pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
-    let mut histories: Vec<MetricHistory> = Vec::new();
+    let mut histories = MetricHistories::default();
     let mut rounds = 0;
     for batch in table.batches() {
         let batch = batch?;
@@ -43,52 +78,30 @@ pub(super) fn describe(table: &TableReader) -> Result<TableDescription> {
         for row in 0..batch.num_rows() {
             let (round, value) = (round.value(row) as u64, value.value(row));
             rounds = rounds.max(round);
-            let known = histories
-                .iter_mut()
-                .find(|history| history.split == split.value(row) && history.metric == metric.value(row));
-            match known {
-                Some(history) => history.add(round, value),
-                None => histories.push(MetricHistory {
-                    split: split.value(row).to_owned(),
-                    metric: metric.value(row).to_owned(),
-                    best: (round, value),
-                    last: (round, value),
-                }),
-            }
+            histories.add(split.value(row), metric.value(row), round, value);
         }
     }
     let mut text = heading("training log", table);
     metadata_line(&mut text, "convention", table, Convention::KEY);
     line(&mut text, "last round", shown_count(rounds));
-    if !histories.is_empty() {
+    if !histories.all.is_empty() {
         let _ = writeln!(
             text,
             "\n{:<12} {:<12} {:>10} {:>12} {:>10} {:>12}",
             "split", "metric", "best round", "value", "last round", "value"
         );
     }
-    for MetricHistory { split, metric, best, last } in &histories {
+    for MetricHistory { split, metric, best, last } in &histories.all {
         let _ = writeln!(
             text,
             "{split:<12} {metric:<12} {:>10} {:>12.6} {:>10} {:>12.6}",
             best.0, best.1, last.0, last.1
         );
     }
-    let metrics: Vec<_> = histories
-        .iter()
-        .map(|MetricHistory { split, metric, best, last }| {
-            json!({
-                "split": split,
-                "metric": metric,
-                "best": { "round": best.0, "value": best.1 },
-                "last": { "round": last.0, "value": last.1 },
-            })
-        })
-        .collect();
     let json = json!({
         "rounds": table.location().to_string(),
         "last_round": rounds,
-        "metrics": metrics,
+        "metrics": histories.json(),
     });
     Ok(TableDescription::with_convention(table, text, json))
 }

@@ -9,7 +9,7 @@ use super::baselines::BaselineOptions;
 use super::columns::ColumnOptions;
 use super::execution::ExecutionOptions;
 use super::help;
-use super::options::JsonOptions;
+use super::options::{JsonOptions, parse_whole};
 use super::progress::CountProgress;
 use super::tables::InputData;
 use clap::Args;
@@ -83,7 +83,7 @@ pub(crate) struct EvaluateArguments {
     baselines: BaselineOptions,
 
     /// Random seed of --random
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "random")]
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "random", value_parser = parse_whole::<u64>)]
     seed: u64,
 
     /// Run file of trec_eval: each line has query, Q0, document, rank, score and tag
@@ -135,7 +135,7 @@ pub(crate) struct EvaluateArguments {
     curve: Option<String>,
 
     /// Number of worst queries to show
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = parse_whole::<usize>)]
     worst: usize,
 
     /// Fail with exit code 3 if the mean of a metric is worse than this, for any of the systems; may be repeated

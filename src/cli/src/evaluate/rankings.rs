@@ -5,6 +5,7 @@ use crate::options::{check_is_not_read, file_name, split_name};
 use crate::tables::InputData;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, redacted};
+use planetree_data::table::{TableKind, TableReader};
 use planetree_judge::evaluate::Ranking;
 use planetree_metric::Metric;
 use std::collections::HashSet;
@@ -41,6 +42,18 @@ impl EvaluateArguments {
         let mut rankings = Vec::new();
         let baselines = self.baselines.named(self.seed)?;
         if let (Some(data), true) = (&self.data, baselines.is_empty() && self.scores.is_empty()) {
+            for text in self.files.iter().chain(&self.predictions) {
+                let path = split_name(text).1;
+                if matches!(TableReader::kind_of(&self.locate(path)?), Ok(Some(TableKind::Model))) {
+                    return Err(Error::usage(
+                        format_args!("{path} is a model, and evaluate reads predictions"),
+                        format_args!(
+                            "score the data first: planetree predict --model {path} --data {data} --output PREDICTIONS, then \
+                             planetree evaluate PREDICTIONS"
+                        ),
+                    ));
+                }
+            }
             return Err(Error::usage(
                 format_args!("--data {data}: there is nothing to rank its rows by"),
                 match self.files.is_empty() && self.predictions.is_empty() && self.run.is_empty() {

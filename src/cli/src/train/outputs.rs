@@ -2,6 +2,7 @@
 //! that writing does not fail at its end.
 
 use super::TrainArguments;
+use crate::describe::rounds::MetricHistories;
 use crate::stats::check_stats;
 use planetree_base::error::{Error, Result};
 use planetree_base::process_memory;
@@ -9,7 +10,7 @@ use planetree_base::storage::Location;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_model::predict::{PredictionsTable, attach_scores};
-use planetree_train::{Outcome, TrainRequest, write_rounds, write_strength};
+use planetree_train::{LogEntry, Outcome, TrainRequest, write_rounds, write_strength};
 use rayon::ThreadPool;
 use serde_json::json;
 use std::time::Instant;
@@ -112,7 +113,17 @@ impl TrainOutputs {
     }
 }
 
-/// Returns the time and memory of a training run and, on a cluster, its network traffic.
+/// Returns the metrics of the last stage of a training run.
+fn logged_metrics(log: &[LogEntry]) -> MetricHistories {
+    let mut histories = MetricHistories::default();
+    let last_stage = log.iter().map(|entry| entry.stage).max();
+    for entry in log.iter().filter(|entry| Some(entry.stage) == last_stage) {
+        histories.add(&entry.split, &entry.metric, entry.round.into(), entry.value);
+    }
+    histories
+}
+
+/// Returns the metrics, the time and memory of a training run and, on a cluster, its network traffic.
 pub(super) fn train_stats(
     outcome: &Outcome,
     started: Instant,
@@ -132,6 +143,7 @@ pub(super) fn train_stats(
             .iter()
             .map(|best| (best.metric.to_string(), best.best.round))
             .collect::<std::collections::BTreeMap<_, _>>(),
+        "metrics": logged_metrics(&outcome.log).json(),
         "thread_count": threads,
         "peak_memory_bytes": process_memory::peak_bytes(),
     });

@@ -25,6 +25,7 @@ pub use baselines::BaselineResult;
 pub(crate) use fold::FoldRecord;
 pub use fold::{FoldResources, MetricValue};
 pub use rotation::ValidationPart;
+pub(crate) use rotation::check_folds;
 pub use search::CheckedTrial;
 pub use search::{SearchOutcome, TrialResult, check_trials, search};
 pub use space::{SearchSpace, Trial};

@@ -3,6 +3,7 @@
 //! validates on S5 and tests on S1.
 
 use planetree_base::error::{Error, Result};
+use planetree_base::size::counted;
 
 /// What a fold does with the part that follows its training parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,10 +36,8 @@ pub(super) fn rotations(parts: usize, validation: ValidationPart) -> Result<Vec<
             ValidationPart::Train => (2, "use at least 2 folds"),
             ValidationPart::Validate | ValidationPart::Unused => (3, "use at least 3 folds, or --no-valid"),
         };
-        return Err(Error::usage(
-            format_args!("{parts} folds are too few: at least {minimum} are needed"),
-            remedy,
-        ));
+        let are = counted(parts as u64, "fold is", "folds are");
+        return Err(Error::usage(format_args!("{are} too few: at least {minimum} are needed"), remedy));
     }
     let fold = |first: usize| {
         let part = |offset: usize| (first + offset) % parts;
@@ -49,6 +48,11 @@ pub(super) fn rotations(parts: usize, validation: ValidationPart) -> Result<Vec<
         }
     };
     Ok((0..parts).map(fold).collect())
+}
+
+/// Checks that folds can be made of a number of parts.
+pub(crate) fn check_folds(parts: usize, validation: ValidationPart) -> Result<()> {
+    rotations(parts, validation).map(drop)
 }
 
 #[cfg(test)]

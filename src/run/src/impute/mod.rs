@@ -14,8 +14,8 @@ pub use table::write_filled;
 use cells::{CellSummary, summarise};
 use copies::FilledRows;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of};
-use planetree_data::dataset::{DatasetReader, Manifest};
+use planetree_base::storage::{Digest, Location, Staging, digest_of, refuse_dash, refuse_hidden};
+use planetree_data::dataset::{DatasetReader, MANIFEST, Manifest};
 use planetree_data::rewrite::{RewriteRequest, WeightColumn, rewrite};
 use planetree_train::config::{Parameters, TrainingPlan};
 use sweep::Imputation;
@@ -36,6 +36,15 @@ pub struct ImputeRequest<'a> {
     pub tolerance: f64,
     /// Parameters of the forests; see [`forest_parameters`].
     pub plan: &'a TrainingPlan,
+}
+
+impl ImputeRequest<'_> {
+    /// Checks whether the output may be written, before the rows are read.
+    pub fn check(&self) -> Result<()> {
+        refuse_dash(self.output)?;
+        refuse_hidden(self.output)?;
+        Staging::begin(self.output, MANIFEST, self.overwrite).map(drop)
+    }
 }
 
 /// A feature whose missing values were filled.

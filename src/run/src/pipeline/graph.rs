@@ -196,7 +196,7 @@ fn places_of(entries: &[LocatedEntry]) -> Vec<(String, String)> {
             PipelineValue::Table(settings) => settings.as_slice(),
             _ => &[],
         });
-    const OTHERS: [&str; 3] = ["preset", "metrics", "convention"];
+    const OTHERS: [&str; 6] = ["preset", "metrics", "metric", "convention", "fail_below", "folds"];
     let others = entries.iter().filter(|entry| OTHERS.contains(&entry.key.as_str()));
     settings.chain(others).map(place).collect()
 }
@@ -216,10 +216,13 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
         needs: BTreeSet::new(),
     };
     let (mut positional, mut rest) = (Vec::new(), Vec::new());
+    // A comparison depends on the order of its files and runs, so they stay in the order of the pipeline file.
+    let mixes_runs = draft.kind.name == "compare" && step.keys.contains("files") && step.keys.contains("run");
     for entry in &draft.entries {
         let option = commands.option(draft, entry)?;
         let affects_output = !RESOURCE_KEYS.contains(&entry.key.as_str());
-        let words = if option.name.is_empty() { &mut positional } else { &mut rest };
+        let comes_first = option.name.is_empty() || (mixes_runs && entry.key == "run");
+        let words = if comes_first { &mut positional } else { &mut rest };
         let mut push = |text: WordContent| {
             if !option.name.is_empty() {
                 words.push(CommandWord { text: WordContent::Plain(option.name.clone()), affects_output });

@@ -34,6 +34,7 @@ mod paper;
 mod parameters;
 mod plan;
 mod run;
+mod settings;
 mod shipped;
 mod steps_table;
 

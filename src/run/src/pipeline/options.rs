@@ -1,11 +1,12 @@
 //! Maps the keys of a step in a pipeline file to the options of its command. The options come from the definition of
 //! the command line, so that keys and options always have the same names.
 
-use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
+use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault, listed};
 use super::draft::{PRINT, StepDraft};
 use super::kinds::{RUN_CONTROLLED, StepKind};
 use clap::ArgAction;
-use planetree_base::error::Result;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_train::config;
 
@@ -111,7 +112,10 @@ impl Commands {
                 // Names of other tools are parameters, too, so a similar option is more likely to be meant.
                 let remedy = match takes_parameters && near.is_empty() && config::is_parameter(&entry.key) {
                     true => in_set(entry),
-                    false => suggest::did_you_mean(&near, &otherwise),
+                    false => match OTHER_NAMES.iter().find(|(other, _)| *other == entry.key) {
+                        Some((_, key)) => suggest::did_you_mean(&[*key], &otherwise),
+                        None => suggest::did_you_mean(&near, &otherwise),
+                    },
                 };
                 Err(fault(
                     &entry.place,
@@ -126,12 +130,77 @@ impl Commands {
     pub fn check(&self, draft: &StepDraft, words: &[String]) -> Result<()> {
         let line = std::iter::once("planetree").chain(words.iter().map(String::as_str));
         let Err(error) = self.root.clone().try_get_matches_from(line) else { return Ok(()) };
+        let keys: Vec<String> =
+            named_arguments(&error).iter().map(|shown| key_of_shown(shown, draft.kind)).collect();
+        if error.kind() == ErrorKind::MissingRequiredArgument && !keys.is_empty() {
+            return Err(missing_keys(draft, &keys));
+        }
+        let entry = keys.iter().find_map(|key| draft.entries.iter().find(|entry| entry.key == *key));
+        let place = entry.map_or(&draft.place, |entry| &entry.place);
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let message: Vec<&str> = text.split("\n\n").next().unwrap_or_default().split_whitespace().collect();
-        let remedy = format!("`planetree {} --help` lists its options", draft.kind.name);
-        Err(fault(&draft.place, format_args!("step {}: {}", draft.name, message.join(" ")), remedy))
+        let mut paragraphs =
+            text.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+        let message = paragraphs.next().unwrap_or_default();
+        let tip = paragraphs.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+        let remedy =
+            tip.unwrap_or_else(|| format!("`planetree {} --help` lists its options", draft.kind.name));
+        Err(fault(place, format_args!("step {}: {message}", draft.name), remedy))
     }
+}
+
+/// Keys of other programs' pipelines, each with the key of planetree.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("needs", "after"),
+    ("depends", "after"),
+    ("depends_on", "after"),
+    ("dependencies", "after"),
+    ("requires", "after"),
+    ("matrix", "for_each"),
+];
+
+/// Keys that may take the place of the positional key of a command.
+const ALTERNATIVES: [(&str, &[&str]); 3] =
+    [("evaluate", &["predictions", "scores", "run"]), ("compare", &["run"]), ("blend", &["predictions"])];
+
+/// Returns the arguments that an error of the parser is about, as help shows them, such as `--data <DATASET>`.
+fn named_arguments(error: &clap::Error) -> Vec<String> {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(several)) => several.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the key for an argument as help shows it: `memory_limit` for `--memory-limit <SIZE>`.
+fn key_of_shown(shown: &str, kind: &StepKind) -> String {
+    match shown.strip_prefix("--") {
+        Some(option) => option.split([' ', '=', '[', '<']).next().unwrap_or_default().replace('-', "_"),
+        None => kind.positional.unwrap_or(shown).to_owned(),
+    }
+}
+
+/// Returns the error of a step that lacks keys.
+fn missing_keys(draft: &StepDraft, keys: &[String]) -> Error {
+    let kind = draft.kind;
+    let is_positional = |key: &&String| kind.positional == Some(key.as_str());
+    let others =
+        ALTERNATIVES.iter().find(|(name, _)| *name == kind.name).map(|(_, others)| others.join(", "));
+    let instead = match (keys.iter().find(is_positional), others) {
+        (Some(_), Some(others)) => format!(" (or {others})"),
+        _ => String::new(),
+    };
+    let lines: Vec<String> = keys.iter().map(|key| format!("{key} = \"...\"")).collect();
+    fault(
+        &draft.place,
+        format_args!(
+            "step {} of kind {} has no {}{instead}",
+            draft.name,
+            kind.name,
+            listed(keys.iter().map(String::as_str))
+        ),
+        format_args!("add {}; `planetree {} --help` describes its options", lines.join(", "), kind.name),
+    )
 }
 
 /// Says that a key is a training parameter.

@@ -9,6 +9,7 @@ use super::manifest::{RunManifest, RunStep, StepStatus};
 use super::options::Commands;
 use super::paper::Paper;
 use super::parameters::{Locals, PipelineParameters};
+use super::settings::check_step;
 use super::shipped::ShippedPipeline;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, redacted, refuse_hidden};
@@ -139,7 +140,11 @@ impl PipelinePlan {
             let words = self.arguments(step);
             for pair in words.windows(2) {
                 let checked = match pair[0].as_str() {
-                    "--metrics" => pair[1].split(',').try_for_each(|name| name.parse::<Metric>().map(drop)),
+                    // A comparison may name a column of metrics tables; see `check_step`.
+                    "--metric" if step.kind.name == "compare" => Ok(()),
+                    "--metrics" | "--metric" => {
+                        pair[1].split(',').try_for_each(|name| name.parse::<Metric>().map(drop))
+                    }
                     "--convention" => pair[1].parse::<Convention>().map(drop),
                     _ => Ok(()),
                 };
@@ -148,6 +153,7 @@ impl PipelinePlan {
                     at_position(&format!("{}: step {}", step.place_of(key), step.name), &error)
                 })?;
             }
+            check_step(step, &self.steps, &words)?;
         }
         for step in self.steps.iter().filter(|step| matches!(step.kind.name, "train" | "cv")) {
             let words = self.arguments(step);
@@ -326,7 +332,7 @@ fn forced(steps: &[PipelineStep], names: &[String]) -> Result<BTreeSet<String>> 
 }
 
 /// Adds a position in the pipeline file to the beginning of an error.
-fn at_position(place: &str, error: &Error) -> Error {
+pub(super) fn at_position(place: &str, error: &Error) -> Error {
     let remedy = error.remedy().unwrap_or_default().to_owned();
     match error {
         Error::Interrupted => Error::Interrupted,

@@ -247,7 +247,35 @@ fn invalid_pipelines_are_rejected_with_their_position() {
         ("[step.a]\nkind = \"train\"\nresume = true\n", "p.toml:3:1: resume is set by the run"),
         (
             "[step.a]\nkind = \"train\"\n",
-            "p.toml:1:7: step a: the following required arguments were not provided: --data",
+            "p.toml:1:7: step a of kind train has no data / add data = \"...\"; `planetree train --help`",
+        ),
+        (
+            "[step.a]\nkind = \"predict\"\n",
+            "step a of kind predict has no model and data / add model = \"...\", data",
+        ),
+        (
+            "[step.a]\nkind = \"evaluate\"\n",
+            "step a of kind evaluate has no files (or predictions, scores, run) / add files = \"...\"",
+        ),
+        (
+            "[step.a]\nkind = \"convert\"\ninput = \"x\"\nneeds = \"b\"\n",
+            "p.toml:4:1: unknown key \"needs\" in step a of kind convert / did you mean after?",
+        ),
+        (
+            "[step.a]\nkind = \"export\"\nmodel = \"m\"\nformat = \"lightgbmm\"\n",
+            "p.toml:4:1: step a: invalid value 'lightgbmm' for '--format <FORMAT>'",
+        ),
+        (
+            "[step.a]\nkind = \"train\"\ndata = \"d\"\nmemory_limit = \"abc\"\n",
+            "p.toml:4:1: step a: invalid value 'abc' for '--memory-limit <SIZE>'",
+        ),
+        (
+            "[step.a]\nkind = \"train\"\ndata = \"d\"\n\nthreads = 0\n",
+            "p.toml:5:1: step a: invalid value '0' for '--threads <N>'",
+        ),
+        (
+            "[step.a]\nkind = \"evaluate\"\nfiles = \"p\"\nfail_below = [\"ndgc@5=1\"]\n",
+            "p.toml:4:1: step a: invalid value 'ndgc@5=1' for '--fail-below <METRIC=VALUE>'",
         ),
         (
             "[step.a]\nkind = \"cv\"\ndata = \"x\"\nfolds = \"many\"\n",
@@ -398,6 +426,9 @@ fn plan(root: &Path, text: &str, set: &[&str], force: &[&str]) -> Result<Pipelin
 fn planning_rejects_invalid_settings_of_steps() {
     let root = tempfile::tempdir().unwrap();
     let train = "[step.a]\nkind = \"train\"\ndata = \"d\"\n";
+    let compare = "[step.a]\nkind = \"compare\"\nrun = [\"x\", \"y\"]\nqrels = \"q\"\n";
+    let evaluate = "[step.a]\nkind = \"evaluate\"\nfiles = \"x\"\n";
+    let scores = "[step.a]\nkind = \"predict\"\nmodel = \"m\"\ndata = \"d\"\n";
     for (text, set, force, expected) in [
         (format!("{train}preset = \"martt\"\n"), "", "", "step a: "),
         (
@@ -411,6 +442,32 @@ fn planning_rejects_invalid_settings_of_steps() {
         (train.to_owned(), "", "b", "--force b: unknown step"),
         (format!("[pipeline]\nname = \"a/b\"\n{train}"), "", "", "p.toml:2:8: invalid pipeline name \"a/b\""),
         (format!("{train}model = \"ftp://h/x\"\n"), "", "", "p.toml:4:9: "),
+        (format!("{compare}metric = \"ndgc\"\n"), "", "", "p.toml:5:1: step a: unknown metric \"ndgc\""),
+        (
+            "[step.a]\nkind = \"report\"\nmetric = \"ndgc\"\n".to_owned(),
+            "",
+            "",
+            "p.toml:3:1: step a: unknown metric \"ndgc\"",
+        ),
+        (
+            format!("{evaluate}metrics = [\"ndcg@5\"]\nfail_below = [\"map=0.5\"]\n"),
+            "",
+            "",
+            "p.toml:5:1: step a: fail_below = \"map=0.5\": the metric is not computed",
+        ),
+        (format!("{evaluate}fail_below = \"p@7=0.5\"\n"), "", "", "p.toml:4:1: step a: fail_below = "),
+        (
+            "[step.a]\nkind = \"cv\"\ndata = \"d\"\nfolds = 1\n".to_owned(),
+            "",
+            "",
+            "p.toml:4:1: step a: 1 fold is too few: at least 3 are needed",
+        ),
+        (
+            format!("{scores}[step.b]\nkind = \"compare\"\nfiles = \"a\"\n"),
+            "",
+            "",
+            "p.toml:7:9: step b: only one system to compare",
+        ),
     ] {
         let set: Vec<&str> = Some(set).filter(|set| !set.is_empty()).into_iter().collect();
         let force: Vec<&str> = Some(force).filter(|force| !force.is_empty()).into_iter().collect();
@@ -418,6 +475,37 @@ fn planning_rejects_invalid_settings_of_steps() {
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.exit_code(), 2, "{error}");
     }
+}
+
+#[test]
+fn gates_and_comparisons_that_are_possible_are_planned() {
+    let root = tempfile::tempdir().unwrap();
+    for text in [
+        "[step.a]\nkind = \"evaluate\"\nfiles = \"x\"\nfail_below = [\"map=0.5\"]\n",
+        "[step.a]\nkind = \"evaluate\"\nfiles = \"x\"\nmetrics = \"p@7\"\nfail_below = [\"p@7=0.5\"]\n",
+        "[step.a]\nkind = \"cv\"\ndata = \"d\"\nfolds = 2\nno_valid = true\n",
+        "[step.a]\nkind = \"compare\"\nfiles = \"several.parquet\"\n",
+        "[step.a]\nkind = \"compare\"\nfiles = [\"x\", \"y\"]\nmetric = \"column\"\n",
+        "[step.a]\nkind = \"predict\"\nmodel = \"m\"\ndata = \"d\"\n[step.b]\nkind = \"compare\"\nfiles = \"a\"\n\
+         data = \"d\"\nfeature = \"f1\"\n",
+    ] {
+        assert!(plan(root.path(), text, &[], &[]).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn the_files_and_runs_of_a_comparison_keep_their_order() {
+    let line = |keys: &str| {
+        let text = format!("[step.a]\nkind = \"compare\"\nmetric = \"map\"\n{keys}\nqrels = \"q\"\n");
+        shown(&graph(&text).unwrap())[0].2.clone()
+    };
+    let end = "--metric map --qrels q --output >a.parquet";
+    assert_eq!(line("run = \"r\"\nfiles = \"f\""), format!("compare --run r f {end}"));
+    assert_eq!(line("files = \"f\"\nrun = \"r\""), format!("compare f --run r {end}"));
+    assert_eq!(
+        line("run = [\"r\", \"s\"]"),
+        "compare --metric map --run r --run s --qrels q --output >a.parquet"
+    );
 }
 
 #[test]
