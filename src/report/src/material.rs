@@ -63,6 +63,8 @@ pub(crate) struct Material {
 pub(crate) struct NamedDataset {
     /// The display name.
     pub name: String,
+    /// Index of the run.
+    pub run: usize,
     /// The directory.
     pub location: Location,
     /// The manifest, always with a fingerprint.
@@ -101,6 +103,8 @@ pub(crate) struct QuerySetComparison {
 pub(crate) struct NamedModel {
     /// The display name.
     pub name: String,
+    /// Index of the run.
+    pub run: usize,
     /// The fingerprint of the model file.
     pub fingerprint: String,
     /// The model.
@@ -124,6 +128,7 @@ impl Material {
             for entry in run.tables(TableKind::Model) {
                 models.push(NamedModel {
                     name: namer.name(place, &entry.name),
+                    run: place,
                     fingerprint: model_fingerprint(&entry.location)?,
                     model: Model::read_unfinished(&entry.location)?,
                 });
@@ -133,7 +138,8 @@ impl Material {
                 let fingerprint = Some(reader.fingerprint()?);
                 let manifest = Manifest { fingerprint, ..reader.manifest().clone() };
                 let name = namer.name(place, &entry.name);
-                datasets.push(NamedDataset { name, location: entry.location.clone(), manifest });
+                let location = entry.location.clone();
+                datasets.push(NamedDataset { name, run: place, location, manifest });
             }
         }
         let mut material = Material {
@@ -185,13 +191,14 @@ impl Material {
 
     /// Returns the dataset that a system ranks, if it is in the run.
     pub(crate) fn dataset_of(&self, system: &ReportSystem) -> Option<&NamedDataset> {
-        self.dataset_with(system.metadata.get(DATASET)?)
+        self.dataset_with(system.metadata.get(DATASET)?, system.run)
     }
 
     /// Returns the index of the model that scored a system, if it is in the run.
     pub(crate) fn model_of(&self, system: &ReportSystem) -> Option<usize> {
         let fingerprint = system.metadata.get("planetree.model_fingerprint")?;
-        self.models.iter().position(|model| model.fingerprint == *fingerprint)
+        let is_it = |model: &NamedModel| model.fingerprint == *fingerprint;
+        first_of_run(&self.models, system.run, |model| model.run, is_it)
     }
 
     /// Returns whether two systems rank the rows of the same dataset, so that their tables have the same order.
@@ -208,18 +215,15 @@ impl Material {
         listed.chain(disputed).map(String::as_str).collect()
     }
 
-    fn dataset_with(&self, fingerprint: &str) -> Option<&NamedDataset> {
+    /// Returns the dataset with this fingerprint. If several runs have it, that of the given run is preferred.
+    pub(crate) fn dataset_with(&self, fingerprint: &str, run: usize) -> Option<&NamedDataset> {
         // Predictions written by earlier versions of the program identify a dataset by the hash of its files.
-        let is_it = |manifest: &Manifest| {
-            manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
-                || manifest.files_digest().to_string() == fingerprint
+        let is_it = |dataset: &NamedDataset| {
+            dataset.manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
+                || dataset.manifest.files_digest().to_string() == fingerprint
         };
-        self.datasets.iter().find(|dataset| is_it(&dataset.manifest))
-    }
-
-    /// Returns the display name of the model with this fingerprint.
-    pub(crate) fn model_named(&self, fingerprint: &str) -> Option<&str> {
-        self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
+        let place = first_of_run(&self.datasets, run, |dataset| dataset.run, is_it)?;
+        Some(&self.datasets[place])
     }
 
     /// Returns a text that explains why metrics are missing, with a reason for each system without metrics.
@@ -343,6 +347,19 @@ impl QuerySetComparison {
     }
 }
 
+/// Returns the index of the first item that is sought, in the given run if it has one, or else in any run. Different runs
+/// may have the same model or dataset.
+fn first_of_run<T>(
+    items: &[T],
+    run: usize,
+    run_of: impl Fn(&T) -> usize,
+    is_it: impl Fn(&T) -> bool,
+) -> Option<usize> {
+    let found: Vec<usize> = (0..items.len()).filter(|place| is_it(&items[*place])).collect();
+    let of_run = found.iter().copied().find(|place| run_of(&items[*place]) == run);
+    of_run.or_else(|| found.first().copied())
+}
+
 /// Creates display names. If there are several runs, a name begins with the name of the run.
 struct Namer<'r> {
     runs: &'r [RunContents],
@@ -378,5 +395,19 @@ fn number_names(runs: &mut [RunContents]) {
         if *times > 1 {
             run.name = format!("{} ({times})", run.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_run_is_preferred() {
+        let models = [(0, "a"), (1, "b"), (1, "a")];
+        let found =
+            |run: usize, name: &str| first_of_run(&models, run, |model| model.0, |model| model.1 == name);
+        assert_eq!([found(0, "a"), found(1, "a"), found(2, "a")], [Some(0), Some(2), Some(0)]);
+        assert_eq!([found(0, "b"), found(0, "c")], [Some(1), None]);
     }
 }

@@ -15,9 +15,20 @@ const ENDS: [f64; 2] = [118.0, 222.0];
 /// Maximum number of letters of a document id.
 const LETTERS: usize = 13;
 
-/// Draws the movement of documents. `same_rows` tells whether both tables list the same documents in the same order.
-/// Returns an empty fragment if no document can be found in the other list.
-pub(crate) fn movement(names: [&str; 2], before: &QueryList, after: &QueryList, same_rows: bool) -> Html {
+/// Two rankings of a query whose documents move from one to the other.
+pub(crate) struct Movement<'a> {
+    /// Names of the rankings.
+    pub names: [&'a str; 2],
+    /// Whether both tables list the same documents in the same order.
+    pub same_rows: bool,
+    /// Returns the title of the document with an id, if it has one.
+    pub title: &'a dyn Fn(&str) -> Option<&'a str>,
+}
+
+/// Draws the movement of documents. Returns an empty fragment if no document can be found in the other list.
+pub(crate) fn movement(movement: &Movement<'_>, before: &QueryList, after: &QueryList) -> Html {
+    let Movement { names, same_rows, title } = *movement;
+    let title_of = |document: &RankedDocument| title(document.id.as_deref()?);
     let lists = [before, after].map(|list| &list.first[..list.first.len().min(LISTED)]);
     let mut lines: Vec<(&RankedDocument, u32, u32)> = Vec::new();
     for document in lists[0] {
@@ -39,7 +50,8 @@ pub(crate) fn movement(names: [&str; 2], before: &QueryList, after: &QueryList, 
         let (x, anchor) = if side == 0 { (ENDS[0] - 6.0, "end") } else { (ENDS[1] + 6.0, "start") };
         drawn.push(text(x, 12.0, anchor, "head", &cut(name, 17)));
         for document in *list {
-            let id = cut(document.id.as_deref().unwrap_or("–"), LETTERS);
+            let id = title_of(document).or(document.id.as_deref()).unwrap_or("–");
+            let id = cut(id, LETTERS);
             let label = document.label.map_or_else(String::new, |label| format!(" [{label}]"));
             let said = match side {
                 0 => format!("{id}{label} {}", document.rank),
@@ -60,7 +72,11 @@ pub(crate) fn movement(names: [&str; 2], before: &QueryList, after: &QueryList, 
         let (from, to, middle) = (y(was), y(is), (ENDS[0] + ENDS[1]) / 2.0);
         let _ =
             write!(path, "M{} {from:.1}C{middle} {from:.1} {middle} {to:.1} {} {to:.1}", ENDS[0], ENDS[1]); // writing to a String cannot fail
-        let said = format!("{}: {was} → {is}", shortened(document.id.as_deref().unwrap_or("document")));
+        let id = shortened(document.id.as_deref().unwrap_or("document"));
+        let said = match title_of(document) {
+            Some(title) => format!("{} ({id}): {was} → {is}", shortened(title)),
+            None => format!("{id}: {was} → {is}"),
+        };
         let title = Html::element("title", &[], Html::text(said));
         let class = format!("move s{slot}{relevant}{leaves}");
         drawn.push(Html::element("path", &[("class", &class), ("d", &path)], title));
@@ -110,12 +126,16 @@ mod tests {
         let mut names: Vec<&str> = many.iter().map(String::as_str).collect();
         let before = list(&names);
         names.swap(0, 14);
-        let drawn = movement(["a", "<b>"], &before, &list(&names), false);
+        let title = |id: &str| (id == "d1").then_some("A cat & a dog in a house");
+        let between = Movement { names: ["a", "<b>"], same_rows: false, title: &title };
+        let drawn = movement(&between, &before, &list(&names));
         let drawn = drawn.as_str();
         assert_eq!(drawn.matches("<path").count(), 11, "10 of the first list and one that enters");
         assert!(drawn.contains("d0: 1 → 15") && drawn.contains("d14: 15 → 1"), "{drawn}");
         assert_eq!(drawn.matches(" leaves\"").count(), 2);
         assert!(drawn.contains("&lt;b&gt;"));
-        assert!(movement(["a", "b"], &before, &list(&["x"]), false).is_empty());
+        assert!(drawn.contains("A cat &amp; a dog in a house (d1): 2 → 2"), "{drawn}");
+        assert!(drawn.contains("A cat &amp; a dog…") && !drawn.contains("d1 [1]"), "{drawn}");
+        assert!(movement(&between, &before, &list(&["x"])).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use crate::chart::{Axis, Chart, CountSeries, IntervalRow, StackRow, legend, roun
 use crate::documents::QueryList;
 use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet, QuerySetComparison};
-use crate::moves::movement;
+use crate::moves::{Movement, movement};
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
@@ -370,7 +370,9 @@ fn moved(
                         .collect();
                 let lines = match (list(pair.a), list(pair.b)) {
                     (Some(before), Some(after)) => {
-                        movement([names[pair.a], names[pair.b]], before, after, same)
+                        let title = |id: &str| material.display.title(query, id);
+                        let names = [names[pair.a], names[pair.b]];
+                        movement(&Movement { names, same_rows: same, title: &title }, before, after)
                     }
                     _ => Html::new(),
                 };

@@ -59,7 +59,7 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
         counts.push(grade.at_rank[..columns].to_vec());
     }
     let mut note =
-        "Share of each label among the documents at a rank. A good ranking is dark at the upper left."
+        "Share of each label among the documents at a rank. A good ranking has its large shares at the upper left."
             .to_owned();
     if documents.merged {
         note.push_str(" Neighbouring labels are merged.");

@@ -42,13 +42,27 @@ pub(super) fn make(material: &Material, page: &mut Page) -> Result<Content> {
     })
 }
 
-/// Mean, half of the 95 % interval, and number of values.
-fn mean_of(values: &[f64]) -> Option<(f64, f64, usize)> {
+/// Returns the range of a metric for labels that are not negative.
+fn range(metric: &Metric) -> [f64; 2] {
+    match metric {
+        Metric::Dcg(_) | Metric::Rmse | Metric::Custom(_) => [f64::NEG_INFINITY, f64::INFINITY],
+        Metric::Inversions => [0.0, f64::INFINITY],
+        Metric::KendallTau => [-1.0, 1.0],
+        _ => [0.0, 1.0],
+    }
+}
+
+/// Mean, 95 % interval within the range of the metric, and number of values.
+fn mean_of(values: &[f64], metric: &Metric) -> Option<(f64, [f64; 2], usize)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let half = if values.len() > 1 { 1.96 * (variance / count).sqrt() } else { 0.0 };
-    (!values.is_empty()).then_some((mean, half, values.len()))
+    // Negative labels may lead to values outside of the range.
+    let [least, most] = range(metric);
+    let low = (mean - half).max(values.iter().copied().fold(least, f64::min));
+    let high = (mean + half).min(values.iter().copied().fold(most, f64::max));
+    (!values.is_empty()).then_some((mean, [low, high], values.len()))
 }
 
 fn figure(material: &Material, set: &QuerySet, column: &SegmentColumn) -> Option<Figure> {
@@ -77,21 +91,24 @@ fn figure(material: &Material, set: &QuerySet, column: &SegmentColumn) -> Option
     for (segment, values) in &segments {
         let name = segment.map_or_else(|| "(none)".to_owned(), shortened);
         let mut cells = vec![Html::text(&name), count(sizes[segment])];
-        cells.extend(values.iter().map(|values| or_dash(mean_of(values).map(|(mean, ..)| mean))));
+        let means = values.iter().map(|values| mean_of(values, &material.judging.metric));
+        cells.extend(means.map(|mean| or_dash(mean.map(|(mean, ..)| mean))));
         table.row(cells);
         for ((slot, system, _), values) in systems.iter().zip(values).take(DRAWN) {
-            let Some((mean, half, counted)) = mean_of(values) else { continue };
+            let Some((mean, [low, high], counted)) = mean_of(values, &material.judging.metric) else {
+                continue;
+            };
             let row = if systems.len() > 1 { format!("{name}: {}", shortened(system)) } else { name.clone() };
             let tells = [
                 ("mean", value(mean)),
-                ("interval", format!("{} to {}", value(mean - half), value(mean + half))),
+                ("interval", format!("{} to {}", value(low), value(high))),
                 ("queries", counted.to_string()),
             ];
             rows.push(IntervalRow {
                 name: row,
-                low: rounded(mean - half),
+                low: rounded(low),
                 middle: rounded(mean),
-                high: rounded(mean + half),
+                high: rounded(high),
                 slot: *slot,
                 dots: Vec::new(),
                 tells: tells.map(|(name, text)| (name.to_owned(), text)).into(),
@@ -111,4 +128,20 @@ fn figure(material: &Material, set: &QuerySet, column: &SegmentColumn) -> Option
         chart: Chart::Intervals { x: Axis::of(&metric), reference: None, rows },
         table,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_stays_within_the_range_of_the_metric() {
+        let (mean, interval, count) = mean_of(&[1.0, 1.0, 0.9], &Metric::Ndcg(None)).unwrap();
+        assert!((mean - 2.9 / 3.0).abs() < 1e-12 && interval[0] < mean);
+        assert_eq!((interval[1], count), (1.0, 3));
+        assert_eq!(mean_of(&[0.0, 0.1], &Metric::Inversions).unwrap().1[0], 0.0);
+        assert!(mean_of(&[0.0, 0.1], &Metric::Dcg(None)).unwrap().1[0] < 0.0);
+        assert!(mean_of(&[-0.5, 0.1], &Metric::Ndcg(None)).unwrap().1[0] >= -0.5);
+        assert!(mean_of(&[], &Metric::Ndcg(None)).is_none());
+    }
 }

@@ -172,8 +172,7 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
     let bests: Vec<Option<f64>> = (0..metrics.len()).map(|place| best_mean(material, set, place)).collect();
     for (slot, system) in material.members(set) {
         let Ok(judged) = &system.judged else { continue };
-        let print = system.metadata.get("planetree.model_fingerprint");
-        let model = print.and_then(|print| material.model_named(print)).unwrap_or("–");
+        let model = material.model_of(system).map_or("–", |place| material.models[place].name.as_str());
         let swatch = Html::classed("span", &format!("swatch s{slot}"), Html::new());
         let mut cells = vec![
             Html::classed("span", "named", swatch.and(Html::name(&system.name))),
@@ -231,8 +230,13 @@ fn models(material: &Material) -> Html {
         let sum = |of: fn(&DatasetRecord) -> u64| train.iter().map(|data| of(data)).sum::<u64>();
         let rows = counted(sum(|data| data.rows), "row", "rows");
         let counts = format!("{rows}, {}", counted(sum(|data| data.queries), "query", "queries"));
+        let names = model
+            .trained_on()
+            .filter_map(|print| Some(material.dataset_with(&print.to_string(), named.run)?.name.as_str()));
+        let names: Vec<&str> = names.collect();
         let trained = match train.len() {
             0 => "–".to_owned(),
+            all if names.len() == all => format!("{}: {counts}", shortened(&names.join(", "))),
             1 => counts,
             several => format!("{several} datasets: {counts}"),
         };
