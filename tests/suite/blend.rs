@@ -327,6 +327,11 @@ fn bad_input_is_refused() {
         ("mart words --data valid", 1, &["lacks", "colour"]),
         ("mart learned --data valid", 1, &["mart and learned: missing values of feature", "replaced by 0"]),
         ("mart nowhere --data valid", 1, &["nowhere"]),
+        (
+            "mart lambda --weights 0.2,0.8 --metric err",
+            2,
+            &["--metric err: nothing is measured without data"],
+        ),
         ("mart lambda --convention trec --weights ascent:map --data valid", 2, &["ties=docid"]),
         ("mart lambda --label-map 0=0;1=1 --data valid", 1, &["which label_map 0=0;1=1 does not list"]),
         ("--predictions mart-of-valid mart-of-test", 1, &["the labels of row"]),

@@ -383,6 +383,17 @@ fn runs_of_trec_eval_are_compared_by_their_judgments() {
 }
 
 #[test]
+fn metrics_in_text_are_answered_with_parquet() {
+    let room = room();
+    let at = room.path();
+    fs::write(at.join("a.csv"), "query_id,documents,relevant,ndcg@10\n1,6,1,0.5\n").unwrap();
+    fs::copy(at.join("a.csv"), at.join("b.csv")).unwrap();
+    let ran = run(at, "compare a.csv b.csv");
+    let remedy = "per-query metrics are compared from Parquet";
+    assert_refused("compare a.csv b.csv", &ran, 1, &["not predictions: no column score", remedy]);
+}
+
+#[test]
 fn a_run_before_a_file_is_the_one_that_the_file_is_compared_with() {
     let room = room();
     let at = room.path();

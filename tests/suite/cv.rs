@@ -580,7 +580,7 @@ fn misuse_is_reported_before_any_work() {
     for (arguments, code, expected) in [
         ("--data data --folds 2", 2, &["2 folds are too few", "--no-valid"][..]),
         ("--data data other", 2, &["2 folds are too few"]),
-        ("--data data --folds 1 --no-valid", 2, &["1 folds are too few", "at least 2 folds"]),
+        ("--data data --folds 1 --no-valid", 2, &["1 fold is too few", "at least 2 folds"]),
         ("--data data --folds 0", 2, &["0 folds are too few"]),
         ("--data data --folds 9", 2, &["9 folds, but data has only 8 queries", "lower --folds"]),
         ("--data data other data --folds 5", 2, &["--folds 5, but 3 datasets are given"]),
@@ -616,6 +616,12 @@ fn misuse_is_reported_before_any_work() {
             &["endless.toml:2:1: the range of learning_rate needs a number of trials", "trials = 20"],
         ),
         ("--data data --search nowhere.toml", 1, &["nowhere.toml"]),
+        (
+            "--data data --search fine.toml --set learning_rate=0.1",
+            2,
+            &["--set learning_rate: the search varies learning_rate, too"],
+        ),
+        ("--data data --search fine.toml --eta 0.1", 2, &["--set eta: the search varies learning_rate, too"]),
     ] {
         let ran = run(room.path(), &format!("cv {arguments} --output out"));
         assert_eq!(ran.code, code, "{arguments}: {}", ran.stderr);

@@ -287,6 +287,8 @@ fn queries_in_only_one_file_are_counted() {
     assert_eq!(system["queries_without_documents"], 1);
     let complete = evaluated(at, "--run run --qrels qrels --metrics mrr --complete");
     assert_eq!(complete["systems"][0]["means"]["mrr"], 0.25);
+    let printed = run(at, "evaluate --run run --qrels qrels --metrics ndcg,dcg,p@5 --complete").ok().stdout;
+    assert!(printed.contains("\nc ") && !printed.contains("-0.0"), "{printed}");
     fs::write(at.join("other"), "x 0 d2 1\n").unwrap();
     let stderr = run(at, "evaluate --run run --qrels other").failed().stderr;
     assert!(stderr.contains("no query has judgments"), "{stderr}");
@@ -382,6 +384,9 @@ fn invalid_predictions_are_rejected_with_their_position() {
     unlabelled[2].label = None;
     write_ours(at, "unlabelled", &unlabelled);
     failed("--predictions unlabelled", "row 3 (query \"q0\") has no label");
+    unlabelled.iter_mut().for_each(|row| row.label = None);
+    write_ours(at, "all-unlabelled", &unlabelled);
+    failed("--predictions all-unlabelled", "row 1 (query \"q0\") has no label");
     write_ours(at, "empty", &[]);
     failed("--predictions empty", "empty: no rows");
     write_ours(at, "good", &rows);
@@ -424,7 +429,10 @@ fn invalid_predictions_are_rejected_with_their_position() {
     }
     // Existing files are untouched, and nothing is left behind.
     fs::write(at.join("notes"), "mine").unwrap();
-    failed("--predictions good --output notes", "refusing to overwrite: not created by planetree");
+    failed(
+        "--predictions good --output notes",
+        "refusing to overwrite: not created by planetree, or damaged",
+    );
     write_ours(at, "other", &rows);
     failed("--predictions good --output other", "refusing to overwrite: this is predictions, not metrics");
     failed("--predictions nan --output metrics --write-run run", "the score is NaN");

@@ -131,8 +131,10 @@ fn scores_are_printed_and_trec_eval_names_are_known() {
     for name in ["ndcg@10", "p@5", "recall@10", "map@10", "mrr", "rprec", "success@1"] {
         assert!(means[name].is_f64(), "{name}: {means}");
     }
+    run(at, "evaluate p.parquet --metrics ndcg_cut.10,P.5,recall.10 --json").ok();
     for (metric, problem) in [
         ("bpref", "bpref is not available"),
+        ("ndcg_cut.5,10", "name the metric for each depth, such as ndcg@5,ndcg@10"),
         ("gm_map", "gm_map of trec_eval is not available"),
         ("iprec_at_recall_0.10", "--write-run"),
         ("num_rel_ret", "num_rel_ret of trec_eval is not available"),
@@ -365,12 +367,7 @@ fn unjudged_documents_are_dropped_labelled_or_refused() {
     let refused = "train --data all --model m";
     assert_refused(refused, &run(at, refused), 1, &["3 of 6 rows have no label", "--unlabelled drop"]);
     let refused = "train --data none.txt --model m";
-    assert_refused(
-        refused,
-        &run(at, refused),
-        1,
-        &["none.txt: 1 of 1 rows have no label", "--unlabelled drop"],
-    );
+    assert_refused(refused, &run(at, refused), 1, &["none.txt: no row has a label", "--label-column"]);
     run(at, "train --data all --unlabelled drop --model dropped --num-trees 2 --min-data-in-leaf 1").ok();
     run(at, "train --data judged --model same --num-trees 2 --min-data-in-leaf 1").ok();
     assert_same_bytes(at, "dropped", "same", "unlabelled rows");
@@ -522,6 +519,19 @@ fn logs_say_what_is_done() {
     }
     let evaluated = run(at, "--log info evaluate p.parquet").ok().stderr;
     assert!(evaluated.contains("info: evaluating p.parquet: p.parquet"), "{evaluated}");
+    for (arguments, text) in [
+        ("compare a=p.parquet b=p.parquet --output d.parquet", "info: comparing 2 systems by ndcg@10"),
+        ("compare a=p.parquet b=p.parquet --output d.parquet", "info: wrote d.parquet"),
+        ("describe m", "info: reading m: a model"),
+        ("describe data", "info: reading data: a dataset"),
+        ("export m --format lightgbm --output m.txt", "info: wrote m.txt, "),
+        ("verify-export m m.txt --format lightgbm", "info: export: m.txt, "),
+        ("blend m=m n=m --output b", "info: wrote b"),
+        ("impute --data data --output filled", "info: data: data, 60 rows, 10 queries"),
+    ] {
+        let logged = run(at, &format!("--log info {arguments}")).ok().stderr;
+        assert!(logged.contains(text), "{arguments}: {logged}");
+    }
 }
 
 #[test]

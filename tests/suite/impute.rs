@@ -140,6 +140,11 @@ fn odd_data_and_options() {
         assert_refused(&arguments, &run(room.path(), &arguments), code, &[message]);
         assert!(!room.path().join("o").exists(), "{arguments}");
     }
+    // An output that exists is found before the first sweep.
+    let exists = "--log info impute --data data --output complete";
+    let ran = run(room.path(), exists);
+    assert_refused(exists, &ran, 1, &["complete: output already exists"]);
+    assert!(!ran.stderr.contains("sweep"), "{}", ran.stderr);
     // A feature with too few values for a split is filled with its mean.
     let mut rare = masked(&truth);
     rare.iter_mut().enumerate().for_each(|(row, example)| {

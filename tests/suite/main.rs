@@ -14,6 +14,7 @@ mod cluster_attacks;
 mod cluster_jobs;
 #[cfg(feature = "cluster")]
 mod cluster_parts;
+mod column_options;
 mod compare;
 mod cost;
 mod crash;

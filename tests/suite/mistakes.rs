@@ -27,6 +27,13 @@ fn the_command_line_names_the_form_that_was_meant() {
             "objective=lambdarank and lambda_metric=map",
         ),
         ("train --data j.csv --model m --set leaf=10", "RankLib's number of leaves is num_leaves"),
+        ("train --data j.csv --model m --num-trees", "--set num_trees: no value given"),
+        ("cv --data j.csv --folds -2 --output c", "'-2' for '--folds <K>': expected a whole number"),
+        ("evaluate p.parquet --seed -1", "expected a whole number, 0 or greater"),
+        ("describe m --tree -1", "expected a whole number, 0 or greater"),
+        ("sample --shape letor --rows 0 --output s", "expected a whole number of at least 5"),
+        ("compare a b --level 0", "expected a number between 0 and 1, such as 0.95"),
+        ("evaluate --data j.csv --model m", "planetree predict --model FILE --data DATASET"),
     ] {
         assert_refused(arguments, &run(at, arguments), 2, &[tip]);
     }
@@ -45,6 +52,9 @@ fn files_that_are_not_predictions_are_recognised() {
     run(at, "cv --data data --folds 3 --num-trees 2 --output cv").ok();
     fs::write(at.join("a.run"), "1 Q0 d1 1 0.5 bm25\n").unwrap();
     fs::write(at.join("qrels"), "1 0 d1 1\n").unwrap();
+    fs::write(at.join("letor"), "1 qid:1 1:0.5\n").unwrap();
+    run(at, "train --data data --num-trees 2 --model lm.parquet").ok();
+    run(at, "export lm.parquet --format lightgbm --output lightgbm.txt").ok();
     fs::write(at.join("j.csv"), "qid,label,a\n1,1,2\n1,0,3\n").unwrap();
     fs::write(at.join("search.toml"), "[search]\nmax_depth = [1, 2]\n").unwrap();
     run(at, "cv --data data --folds 3 --num-trees 2 --search search.toml --output search").ok();
@@ -54,8 +64,11 @@ fn files_that_are_not_predictions_are_recognised() {
         ("compare a.run a.run --qrels qrels", "pass it with --run a.run"),
         ("evaluate qrels", "pass them with --qrels qrels"),
         ("evaluate cv", "name the table in it: cv/predictions.parquet"),
-        ("describe qrels", "planetree convert qrels --output DATASET"),
-        ("describe qrels", "SUMMARIZE SELECT * FROM read_csv('qrels')"),
+        ("describe qrels", "planetree evaluate --run FILE --qrels qrels"),
+        ("describe a.run", "planetree evaluate --run a.run --qrels FILE"),
+        ("describe lightgbm.txt", "planetree import lightgbm.txt --output MODEL"),
+        ("describe letor", "planetree convert letor --output DATASET"),
+        ("describe letor", "SUMMARIZE SELECT * FROM read_csv('letor')"),
         ("describe j.csv", "SUMMARIZE 'j.csv'"),
         ("train --data cv/predictions.parquet --model m", "pass the dataset that was scored"),
         (
@@ -67,6 +80,9 @@ fn files_that_are_not_predictions_are_recognised() {
         assert_refused(arguments, &run(at, arguments), 1, &[remedy]);
     }
     run(at, "--quiet evaluate cv/predictions.parquet --metric ndcg@5,map").ok();
+    let scored = "evaluate lm.parquet --data data";
+    let remedy = "planetree predict --model lm.parquet --data data --output PREDICTIONS";
+    assert_refused(scored, &run(at, scored), 2, &["lm.parquet is a model", remedy]);
 }
 
 #[test]

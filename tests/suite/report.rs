@@ -96,6 +96,10 @@ fn numbers_agree_with_the_other_commands() {
     let boxes = chart(&data, "Scores by label, lambda-scores");
     let documents = boxes["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap());
     assert_eq!(documents.sum::<u64>(), 600);
+    assert!(
+        page.contains("<td class=\"text\">train: 1,800 rows, 104 queries</td>"),
+        "what models were trained on"
+    );
     assert!(page.contains("planetree run</code> writes one"), "the section explains why there are no times");
 }
 
@@ -357,6 +361,16 @@ fn several_runs_and_searches_are_reported() {
     }
     let data = data_of(&report(room, "monday late=tuesday"));
     assert_eq!(chart(&data, "Difference of the mean")["rows"][0]["name"], "late against monday");
+    // Equal models of two runs keep their names.
+    for day in ["monday", "tuesday"] {
+        fs::copy(room.join("run/mart.parquet"), room.join(day).join("mart.parquet")).unwrap();
+        fs::copy(room.join("run/mart-scores.parquet"), room.join(day).join("scores.parquet")).unwrap();
+    }
+    let page = report(room, "monday late=tuesday");
+    for name in ["monday", "late"] {
+        let cells = format!("{name}</span></td><td class=\"text\">{name}/mart</td>");
+        assert!(page.contains(&cells), "{cells}");
+    }
 
     fs::write(room.join("space.toml"), "[search]\nlearning_rate = [0.02, 0.3]\n").unwrap();
     let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3";

@@ -184,6 +184,8 @@ fn display_tables_provide_texts_links_and_segments() {
     ));
     assert!(!page.contains("javascript:") && !page.contains("<b>of") && !page.contains("<i>fr"));
     assert_eq!(page.matches("2026-11-18").count(), 2, "in the heading and in the footer");
+    let mut moves = page.split("class=\"moves\"").skip(1);
+    assert!(moves.any(|part| part.contains("<title>Title of ")), "documents that move have titles");
     let data = data_of(&page);
     let found = &data["searches"][0]["queries"];
     assert_eq!(found.as_array().unwrap().len(), ids.len());

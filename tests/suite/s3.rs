@@ -286,6 +286,23 @@ fn a_silent_endpoint_is_named_and_given_up_at_the_deadline() {
 }
 
 #[test]
+fn a_server_that_fails_until_the_deadline_is_quoted() {
+    let room = room();
+    std::fs::write(room.path().join("in.txt"), some_text(3, 3)).unwrap();
+    let (busy, _received) = hostile_server(|stream| reply(stream, "503 Service Unavailable", b""));
+    let (limited, _received) = hostile_server(|stream| reply(stream, "429 Too Many Requests", b""));
+    for (port, status) in [(busy, 503), (limited, 429)] {
+        for arguments in ["describe s3://bucket/data", "convert in.txt --output s3://bucket/out"] {
+            let ran =
+                run_with(room.path(), &format!("{arguments} --deadline 3s"), &environment(port)).failed();
+            let cause =
+                format!("the server answered {status} until the deadline of 3 s\n  help: the server fails");
+            assert!(ran.stderr.contains(&cause), "{arguments}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_refused_connection_fails_at_once_with_its_cause() {
     let room = room();
     std::fs::write(room.path().join("in.txt"), some_text(3, 3)).unwrap();

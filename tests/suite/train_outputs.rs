@@ -176,6 +176,13 @@ fn early_stopping_keeps_the_best_round() {
             let stats = json_of(&room.path().join("stats.json"));
             assert_eq!(stats["best_round"].as_u64(), Some(best as u64));
             assert_eq!(stats["trees"].as_u64(), Some(best as u64));
+            let metrics = stats["metrics"].as_array().unwrap();
+            let of_vali =
+                metrics.iter().find(|each| each["split"] == "vali" && each["metric"] == metric).unwrap();
+            assert_eq!(of_vali["best"]["round"].as_u64(), Some(best as u64));
+            assert_close(of_vali["best"]["value"].as_f64().unwrap(), values[best - 1], 1e-12, metric);
+            assert_eq!(of_vali["last"]["round"].as_u64(), Some(best as u64 + 7));
+            assert_close(of_vali["last"]["value"].as_f64().unwrap(), values[best + 6], 1e-12, metric);
             let scored = predict(room.path(), "m", "vali");
             let found = if metric == "rmse" { rmse(&scored) } else { ndcg(&scored) };
             assert_close(found, values[best - 1], 1e-9, &format!("{kind} {metric}"));
