@@ -176,7 +176,12 @@ fn rows_without_labels_convert_and_are_scored() {
         let found = run(at, "--quiet predict --model m --data unlabelled --scores -").ok().stdout;
         assert_eq!(found, expected, "{file}");
         let refused = "train --data unlabelled --model n";
-        assert_refused(refused, &run(at, refused), 1, &["no row has a label", "name the column of labels with --label-column"]);
+        assert_refused(
+            refused,
+            &run(at, refused),
+            1,
+            &["no row has a label", "name the column of labels with --label-column"],
+        );
     }
 }
 

@@ -131,7 +131,10 @@ impl Error {
     /// Creates an error for threads that the system refuses to start.
     pub fn threads(error: impl fmt::Display) -> Self {
         tracing::debug!("cannot start a thread: {error}");
-        crate::panics::too_many_threads()
+        Error::usage(
+            "cannot start a thread: the limit of this user or container is reached",
+            "lower --threads, or raise the limit of processes (ulimit -u, or pids.max of the container)",
+        )
     }
 
     /// Adds the step in which the error occurred, such as `fold 2`, to the beginning of its message. Errors at a place in

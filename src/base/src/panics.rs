@@ -108,15 +108,7 @@ pub fn system_limit_error(message: &str) -> Option<Error> {
         ));
     }
     let is_limit = text.contains("thread") && (text.contains("spawn") || text.contains("wouldblock"));
-    is_limit.then(too_many_threads)
-}
-
-/// Returns the error for a thread that the system refused to start.
-pub(crate) fn too_many_threads() -> Error {
-    Error::usage(
-        "cannot start a thread: the limit of this user or container is reached",
-        "lower --threads, or raise the limit of processes (ulimit -u, or pids.max of the container)",
-    )
+    is_limit.then(|| Error::threads(message))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) fn start_joinable<T: Send + 'static>(
         work()
     };
     let thread = Builder::new().name(name.to_owned()).stack_size(LARGE_STACK).spawn(guarded);
-    thread.map_err(|_| panics::too_many_threads())
+    thread.map_err(Error::threads)
 }
 
 /// Starts a runtime of tokio with `threads` threads. `on_start` runs on each of them.
@@ -75,10 +75,10 @@ pub fn start_runtime(
     start_thread(name, build)?;
     let end = Instant::now() + LONGEST_START;
     let left = || end.saturating_duration_since(Instant::now());
-    let Ok(Ok(runtime)) = runtimes.recv_timeout(left()) else { return Err(panics::too_many_threads()) };
+    let Ok(Ok(runtime)) = runtimes.recv_timeout(left()) else { return Err(Error::threads("no runtime")) };
     if (0..threads).any(|_| starts.recv_timeout(left()).is_err()) {
         std::mem::forget(runtime); // dropping it would wait for the threads that cannot start
-        return Err(panics::too_many_threads());
+        return Err(Error::threads("a runtime has too few of them"));
     }
     Ok(runtime)
 }
@@ -104,7 +104,7 @@ fn require_threads(count: usize) -> Result<()> {
             wait_until_gone(&entry);
         }
     }
-    if all { Ok(()) } else { Err(panics::too_many_threads()) }
+    if all { Ok(()) } else { Err(Error::threads(format_args!("{count} are needed"))) }
 }
 
 /// Returns where Linux lists the current thread.
