@@ -64,8 +64,8 @@ bench-serving: venv
 	-$(VENV)/bin/pip install --quiet --disable-pip-version-check tl2cgen lleaves
 	$(VENV)/bin/python benches/serving.py $(TARGET)/release/planetree $(SERVING)
 
-## The tables of papers on the LETOR parts in DATA, in the release profile: by estimate, about three hours of one
-## core, half of that on two idle ones. A stopped run resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
+## The tables of papers on the LETOR parts in DATA, in the release profile: about an hour of one core,
+## half of that on two idle ones. A stopped run resumes. Reports are in PAPERS/*/report.html; see docs/papers.md.
 DATA ?= ../shared/data
 PAPERS ?= runs/papers
 papers:
