@@ -68,6 +68,11 @@ fn several_inputs_directories_and_patterns_are_read_in_order() {
     }
 }
 
+/// Returns messages without the notes that precede an error, such as those on side files.
+fn without_notes(stderr: &str) -> String {
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with("note: ")).collect()
+}
+
 #[test]
 fn lightgbm_side_files_give_queries_weights_and_positions() {
     let temporary = room();
@@ -93,7 +98,7 @@ fn lightgbm_side_files_give_queries_weights_and_positions() {
         ),
     ] {
         write(temporary.path(), "train.txt.query", query);
-        let stderr = run(temporary.path(), "convert train.txt --output bad").failed().stderr;
+        let stderr = without_notes(&run(temporary.path(), "convert train.txt --output bad").failed().stderr);
         assert!(stderr.starts_with(message), "{query:?}: {stderr}");
     }
 }
@@ -314,14 +319,16 @@ fn side_files_are_used_only_when_they_match() {
     // A skipped line would shift all following ones.
     write(temporary.path(), "w.txt", "1 qid:x 1:1\nrubbish\n0 qid:x 1:2\n");
     write(temporary.path(), "w.txt.weight", "1\n2\n3\n");
-    let stderr = run(temporary.path(), "convert w.txt --lenient --output w").failed().stderr;
+    let ran = run(temporary.path(), "convert w.txt --lenient --output w").failed();
+    assert!(ran.stderr.starts_with("note: w.txt.weight gives the row weights"), "{}", ran.stderr);
+    let stderr = without_notes(&ran.stderr);
     assert!(
         stderr.starts_with("error: w.txt: lines were skipped, so the side files no longer match the rows\n"),
         "{stderr}"
     );
     write(temporary.path(), "p.txt", "1 qid:x 1:1\n");
     write(temporary.path(), "p.txt.position", "1.5\n");
-    let stderr = run(temporary.path(), "convert p.txt --output p").failed().stderr;
+    let stderr = without_notes(&run(temporary.path(), "convert p.txt --output p").failed().stderr);
     assert!(
         stderr.starts_with("error: p.txt.position:1:1: found 1.5, expected a whole number as the position\n"),
         "{stderr}"

@@ -70,12 +70,18 @@ pub fn start_runtime(
         };
         builder.worker_threads(threads).thread_name(name).on_thread_start(started);
         configure(&mut builder);
-        let _ = built.send(builder.build()); // fails only if the caller no longer waits
+        let runtime = match panics::guarded(|| builder.build()) {
+            Ok(runtime) => runtime.map_err(|error| error.to_string()),
+            Err(panic) => Err(panic.message()),
+        };
+        let _ = built.send(runtime); // fails only if the caller no longer waits
     };
     start_thread(name, build)?;
     let end = Instant::now() + LONGEST_START;
     let left = || end.saturating_duration_since(Instant::now());
-    let Ok(Ok(runtime)) = runtimes.recv_timeout(left()) else { return Err(Error::threads("no runtime")) };
+    let built = runtimes.recv_timeout(left()).unwrap_or_else(|_| Err("no runtime in time".to_owned()));
+    let runtime = built
+        .map_err(|problem| panics::system_limit_error(&problem).unwrap_or_else(|| Error::threads(problem)))?;
     if (0..threads).any(|_| starts.recv_timeout(left()).is_err()) {
         std::mem::forget(runtime); // dropping it would wait for the threads that cannot start
         return Err(Error::threads("a runtime has too few of them"));
