@@ -397,9 +397,12 @@ impl Location {
     }
 }
 
-/// Receives a whole object. Returns `None` if it is too large. Memory grows with what arrives, because a server may claim
-/// any length.
+/// Receives a whole object. Returns `None` if it is too large, by what the server says or by what arrives. Memory grows
+/// with what arrives, because a server may claim any length.
 async fn collected(object: GetResult) -> object_store::Result<Option<Bytes>> {
+    if object.meta.size > MAX_WHOLE as u64 {
+        return Ok(None);
+    }
     let mut chunks = object.into_stream();
     let mut whole = Vec::new();
     while let Some(chunk) = chunks.next().await {
