@@ -27,8 +27,8 @@ impl BatchSender {
     }
 }
 
-/// Starts `read` on a thread of its own and returns the batches that it sends. An error or panic of `read` is the last
-/// item of the stream.
+/// Starts `read` on a thread of its own and returns the batches that it sends. An error of `read` is an item of the stream,
+/// and its panic is that of the stream; either may come before batches that wait.
 pub fn read_on_thread(
     schema: SchemaRef,
     read: impl FnOnce(&BatchSender) -> Result<(), DataFusionError> + Send + 'static,
@@ -92,17 +92,18 @@ mod tests {
     }
 
     #[test]
-    fn errors_follow_the_rows_before_them_and_a_reader_ends_with_its_consumer() {
+    fn errors_are_passed_on_and_a_reader_ends_with_its_consumer() {
         let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
         runtime.block_on(async {
             let failing = |sender: &BatchSender| {
                 assert!(sender.send(batch(1)));
                 Err(DataFusionError::Execution("damaged".to_owned()))
             };
-            let mut stream = read_on_thread(schema(), failing).unwrap();
-            assert_eq!(stream.next().await.unwrap().unwrap(), batch(1));
-            assert!(stream.next().await.unwrap().unwrap_err().to_string().contains("damaged"));
-            assert!(stream.next().await.is_none());
+            let items: Vec<_> = read_on_thread(schema(), failing).unwrap().collect().await;
+            let (rows, errors): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.is_ok());
+            assert!(rows.iter().all(|rows| *rows.as_ref().unwrap() == batch(1)), "{rows:?}");
+            assert_eq!(errors.len(), 1);
+            assert!(errors[0].as_ref().unwrap_err().to_string().contains("damaged"));
 
             let (ended, has_ended) = oneshot::channel();
             let endless = move |sender: &BatchSender| {
