@@ -36,7 +36,7 @@ pub fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     start_joinable(name, work).map(drop)
 }
 
-/// Starts a thread whose end is waited for. Whoever waits reports its panic.
+/// Starts a thread that will be joined. The code that joins it reports its panic.
 pub(crate) fn start_joinable<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

@@ -72,7 +72,7 @@ fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
 fn tree_bytes(parameters: &ForestSettings, rows: u64) -> u64 {
     let tree = &parameters.learner.tree;
     let fraction = if tree.sampling.queries.is_some() { 1.0 } else { tree.sampling.fraction };
-    // Of a sample with replacement, so many rows differ.
+    // The share of distinct rows in a sample with replacement.
     let share = if parameters.learner.bootstrap { 1.0 - (-fraction).exp() } else { fraction };
     let leaves = (rows as f64 * share) as u64 / tree.min_data_in_leaf.max(1);
     let most = tree.max_depth.map_or(u64::MAX, |depth| 1u64.checked_shl(depth).unwrap_or(u64::MAX));
