@@ -254,7 +254,8 @@ def check_download(page):
 def check_cues(page, width):
     """A table that is wider than its box has a cue, others have none."""
     page.evaluate('document.querySelectorAll("figure > details").forEach(e => { e.open = true; })')
-    page.wait_for_timeout(100)
+    # The second frame comes after the observers of sizes of the first one.
+    page.evaluate('() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
     wrong = page.evaluate('''() => [...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility())
         .filter(e => (e.scrollWidth - e.clientWidth > 2) !== e.classList.contains('more-right'))
         .map(e => e.outerHTML.slice(0, 200)).slice(0, 3)''')
